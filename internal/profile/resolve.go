@@ -1,0 +1,204 @@
+package profile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/percore/percore/internal/fail"
+)
+
+// Machine is what the engine offers: its own CPUs and memory, which on a Mac
+// are those of the virtual machine and not of the laptop.
+type Machine struct {
+	CPUs        int
+	MemoryBytes int64
+}
+
+// publishedCPUs is the size of the study's layout.
+const publishedCPUs = 12
+
+// Choose turns "auto" into the name of a profile: the study's layout where the
+// machine carries it, else the small one.
+func Choose(name string, m Machine) string {
+	if name != "auto" {
+		return name
+	}
+	if m.CPUs >= publishedCPUs && m.MemoryBytes >= 6<<30 {
+		return "m4pro"
+	}
+	return "small"
+}
+
+// ChoosePreset turns "auto" into the name of a preset: the published protocol
+// for the study's layout, else the quick one.
+func ChoosePreset(name string, p Profile) string {
+	if name != "auto" {
+		return name
+	}
+	if p.Name == "m4pro" {
+		return "full"
+	}
+	return "quick"
+}
+
+// Resolve fits the profile to the machine: auto becomes CPU lists and sizes,
+// and a machine that is too small is refused with the numbers.
+func (p Profile) Resolve(m Machine) (Profile, error) {
+	roles := make(map[Role]Resources, len(p.Roles))
+	for role, r := range p.Roles {
+		roles[role] = r
+	}
+	p.Roles = roles
+	if p.Roles[App].CPUs == AutoCPUs {
+		p.split(m.CPUs)
+	}
+	p.fillMemory(m.MemoryBytes)
+
+	highest := 0
+	for _, role := range Roles() {
+		cpus := p.Roles[role].CPUs.List()
+		if len(cpus) == 0 {
+			return Profile{}, fail.Input("profile %s: role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", p.Name, role)
+		}
+		highest = max(highest, cpus[len(cpus)-1])
+	}
+	if highest >= m.CPUs {
+		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d; give Docker more CPUs or take PROFILE=small", p.Name, highest, highest+1, m.CPUs)
+	}
+	var memory Bytes
+	for _, r := range p.Roles {
+		memory += r.Memory
+	}
+	if int64(memory) > m.MemoryBytes {
+		return Profile{}, fail.Input("profile %s needs %.1f GiB of memory and the engine has %.1f GiB; give Docker more memory or take PROFILE=small", p.Name, gib(int64(memory)), gib(m.MemoryBytes))
+	}
+	return p, nil
+}
+
+// split gives each role a third of the CPUs, and what is left over to the load
+// generator, which must never be the limit. With two CPUs the candidate keeps
+// one to itself and the database shares the other with the load generator.
+func (p *Profile) split(cpus int) {
+	set := func(role Role, from, to int) {
+		r := p.Roles[role]
+		var list []int
+		for c := from; c < to; c++ {
+			list = append(list, c)
+		}
+		r.CPUs = FormatCPUs(list)
+		p.Roles[role] = r
+	}
+	switch {
+	case cpus < 2:
+		for _, role := range Roles() {
+			set(role, 0, 1)
+		}
+	case cpus == 2:
+		set(App, 0, 1)
+		set(DB, 1, 2)
+		set(Load, 1, 2)
+	default:
+		third := cpus / 3
+		set(App, 0, third)
+		set(DB, third, 2*third)
+		set(Load, 2*third, cpus)
+	}
+	p.SharedCores = cpus < 3
+}
+
+// fillMemory gives the roles without a size the study's sizes, or a share of
+// four fifths of the memory where that is less.
+func (p *Profile) fillMemory(have int64) {
+	quarters := map[Role]Bytes{App: 1, DB: 2, Load: 1}
+	for role, n := range quarters {
+		r := p.Roles[role]
+		if r.Memory == 0 {
+			r.Memory = min(n<<30, Bytes(have)/5*n) &^ (1<<20 - 1)
+		}
+		p.Roles[role] = r
+	}
+}
+
+func gib(n int64) float64 { return float64(n) / (1 << 30) }
+
+// SharedRoles names the pairs of roles that run on the same CPUs.
+func (p Profile) SharedRoles() []string {
+	var pairs []string
+	roles := Roles()
+	for i, a := range roles {
+		for _, b := range roles[i+1:] {
+			if both := p.Roles[a].CPUs.Shared(p.Roles[b].CPUs); len(both) > 0 {
+				pairs = append(pairs, fmt.Sprintf("%s and %s share CPU %s", a, b, FormatCPUs(both)))
+			}
+		}
+	}
+	return pairs
+}
+
+// Selection narrows a suite and a preset to what a run measures. An empty list
+// means all.
+type Selection struct {
+	Candidates, Scenarios, Phases []string
+}
+
+// Select applies the selection. Names that do not exist are refused, with those
+// that do.
+func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
+	candidates := make([]string, len(s.Candidates))
+	for i, c := range s.Candidates {
+		candidates[i] = c.ID
+	}
+	scenarios := make([]string, len(s.Scenarios))
+	for i, sc := range s.Scenarios {
+		scenarios[i] = sc.ID
+	}
+	phases := make([]string, len(p.Phases))
+	for i, ph := range p.Phases {
+		phases[i] = ph.ID
+	}
+	for _, c := range []struct {
+		what        string
+		wants, have []string
+	}{{"candidate", sel.Candidates, candidates}, {"scenario", sel.Scenarios, scenarios}, {"phase", sel.Phases, phases}} {
+		for _, w := range c.wants {
+			if !slices.Contains(c.have, w) {
+				return Suite{}, Preset{}, fail.Input("there is no %s %q; take from %s", c.what, w, strings.Join(c.have, ", "))
+			}
+		}
+	}
+	keep := func(wants []string, id string) bool { return len(wants) == 0 || slices.Contains(wants, id) }
+	s.Candidates = filter(s.Candidates, func(c Candidate) bool { return keep(sel.Candidates, c.ID) })
+	s.Scenarios = filter(s.Scenarios, func(sc Scenario) bool { return keep(sel.Scenarios, sc.ID) })
+	p.Phases = filter(p.Phases, func(ph Phase) bool { return keep(sel.Phases, ph.ID) })
+	for i, ph := range p.Phases {
+		if ph.Kind != KindRate {
+			continue
+		}
+		for id := range ph.Targets {
+			if !slices.Contains(scenarios, id) {
+				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has a target for scenario %q, which the suite %s does not have; take from %s", ph.ID, p.Name, id, s.Name, strings.Join(scenarios, ", "))
+			}
+		}
+		targets := map[string]int{}
+		for _, sc := range s.Scenarios {
+			t, ok := ph.Targets[sc.ID]
+			if !ok {
+				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has no target for scenario %q; add one under targets or leave the scenario out with SCENARIOS", ph.ID, p.Name, sc.ID)
+			}
+			targets[sc.ID] = t
+		}
+		p.Phases[i].Targets = targets
+	}
+	return s, p, nil
+}
+
+func filter[T any](list []T, keep func(T) bool) []T {
+	var kept []T
+	for _, v := range list {
+		if keep(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

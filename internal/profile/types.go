@@ -1,0 +1,96 @@
+package profile
+
+import "time"
+
+// Profile describes a lab. In a file CPUs may be "auto"; in a resolved profile
+// they are a list.
+type Profile struct {
+	Name                string             `yaml:"name" json:"name"`
+	Description         string             `yaml:"description" json:"description"`
+	Flavour             Flavour            `yaml:"flavour" json:"flavour"`
+	DatabaseConnections int                `yaml:"database_connections" json:"database_connections"` // pool size, php-fpm children and FrankenPHP workers
+	SharedCores         bool               `yaml:"shared_cores" json:"shared_cores"`                 // whether roles may run on the same CPUs
+	Roles               map[Role]Resources `yaml:"roles" json:"roles"`
+}
+
+// Resources is what one role may use.
+type Resources struct {
+	CPUs   CPUSet `yaml:"cpus" json:"cpus"`
+	Memory Bytes  `yaml:"memory" json:"memory"`
+}
+
+// Preset says what is measured and for how long.
+type Preset struct {
+	Name        string   `yaml:"name" json:"name"`
+	Description string   `yaml:"description" json:"description"`
+	Published   bool     `yaml:"published" json:"published"` // whether it is the published protocol to the letter
+	Timeout     Duration `yaml:"timeout" json:"timeout"`     // of each request
+	Warmup      Duration `yaml:"warmup" json:"warmup"`       // per scenario
+	Probe       Probe    `yaml:"probe" json:"probe"`
+	Phases      []Phase  `yaml:"phases" json:"phases"`
+}
+
+// Probe is the reference probe before each block.
+type Probe struct {
+	Window      Duration `yaml:"window" json:"window"`
+	Connections int      `yaml:"connections" json:"connections"`
+	Target      int      `yaml:"target" json:"target"` // requests per second
+}
+
+// Kind is a kind of measurement.
+type Kind string
+
+const (
+	KindRate    Kind = "rate"    // open loop: requests arrive at a fixed rate
+	KindCeiling Kind = "ceiling" // closed loop: as many as the connections carry
+)
+
+// Phase is one kind of measurement with its parameters.
+type Phase struct {
+	ID          string         `yaml:"id" json:"id"`
+	Kind        Kind           `yaml:"kind" json:"kind"`
+	Window      Duration       `yaml:"window" json:"window"`
+	Repetitions int            `yaml:"repetitions" json:"repetitions"`
+	Connections []int          `yaml:"connections" json:"connections"`
+	Cooldown    Duration       `yaml:"cooldown" json:"cooldown"`                   // between two windows
+	Targets     map[string]int `yaml:"targets,omitempty" json:"targets,omitempty"` // scenario -> requests per second
+}
+
+// Suite is one API contract with its scenarios and candidates.
+type Suite struct {
+	Name       string      `yaml:"name" json:"name"`
+	Rows       int         `yaml:"rows" json:"rows"` // seeded rows
+	Subject    string      `yaml:"subject" json:"subject"`
+	Issuer     string      `yaml:"issuer" json:"issuer"`
+	Audience   string      `yaml:"audience" json:"audience"`
+	Scenarios  []Scenario  `yaml:"scenarios" json:"scenarios"` // in the order in which a block measures them
+	Candidates []Candidate `yaml:"candidates" json:"candidates"`
+}
+
+// Scenario is one request shape.
+type Scenario struct {
+	ID     string `yaml:"id" json:"id"`
+	Method string `yaml:"method" json:"method"`
+	Path   string `yaml:"path" json:"path"`
+	Random bool   `yaml:"random,omitempty" json:"random,omitempty"` // whether path is a pattern that the generator fills anew for each request
+	Scope  string `yaml:"scope,omitempty" json:"scope,omitempty"`   // of its token
+	Body   string `yaml:"body,omitempty" json:"body,omitempty"`
+	DB     bool   `yaml:"database,omitempty" json:"database,omitempty"` // whether it uses the database
+}
+
+// Candidate is one implementation of the suite's contract.
+type Candidate struct {
+	ID    string             `yaml:"id" json:"id"`
+	Title map[Flavour]string `yaml:"title" json:"title"` // how reports name it, per flavour
+	Image string             `yaml:"image" json:"image"` // recipe
+}
+
+// Duration is a time.Duration that reads and writes "60s" in YAML and JSON.
+type Duration time.Duration
+
+// Bytes is a size that reads "1GiB" and writes the same.
+type Bytes int64
+
+// CPUSet is a set of CPU numbers in the kernel's list format: "0-3,8". The
+// word "auto" stands for a set that is chosen when the machine is known.
+type CPUSet string
