@@ -1,0 +1,138 @@
+// Percore measures how many requests one core carries: it runs the same API,
+// written three times, under the same load on this machine's Docker or on three
+// cloud instances, and says which published claims hold there.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/profile"
+)
+
+// app is what every subcommand shares.
+type app struct {
+	root    string // project root: the folder that holds candidates/suite.yaml
+	results string // folder of the runs
+	stdout  io.Writer
+	stderr  io.Writer
+	verbose bool
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// After the first signal the next one ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr}
+	root := newRootCmd(a)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, errSilent) {
+		fmt.Fprintf(stderr, "percore: %v\n", err)
+	}
+	return fail.Code(err)
+}
+
+// errSilent ends a command with exit code 1 after it has said everything.
+var errSilent = errors.New("failed")
+
+func newRootCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "percore",
+		Short:         "How many requests does one core carry, on your hardware?",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.CompletionOptions.HiddenDefaultCmd = true
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&a.root, "root", "", "project `folder` (default: found from the working directory or the executable)")
+	flags.StringVar(&a.results, "results", "", "`folder` of the runs (default: results below the project folder)")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show what is executed")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fail.Input("%w; percore help lists the flags", err)
+	})
+	cmd.AddCommand(subcommands(a)...)
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+	return cmd
+}
+
+// wrapArgs makes a wrong number of arguments bad input.
+func wrapArgs(cmd *cobra.Command) {
+	check := cmd.Args
+	if check == nil {
+		check = cobra.NoArgs
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fail.Input("%w; percore help %s shows how to call it", err, cmd.Name())
+		}
+		return nil
+	}
+}
+
+// findRoot fills in the folders that were not given.
+func (a *app) findRoot() error {
+	if a.root == "" {
+		var starts []string
+		if wd, err := os.Getwd(); err == nil {
+			starts = append(starts, wd)
+		}
+		if exe, err := os.Executable(); err == nil {
+			if real, err := filepath.EvalSymlinks(exe); err == nil {
+				exe = real
+			}
+			starts = append(starts, filepath.Dir(exe))
+		}
+		for _, s := range starts {
+			if a.root = above(s); a.root != "" {
+				break
+			}
+		}
+	} else if above(a.root) != filepath.Clean(a.root) {
+		if abs, err := filepath.Abs(a.root); err != nil || above(abs) != abs {
+			return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, profile.SuiteFile)
+		}
+	}
+	if a.root == "" {
+		return fail.Input("no %s in this folder or above; run percore in its checkout or give --root", profile.SuiteFile)
+	}
+	if a.results == "" {
+		a.results = filepath.Join(a.root, "results")
+	}
+	return nil
+}
+
+// above returns the nearest folder at or above dir that holds the suite.
+func above(dir string) string {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, profile.SuiteFile)); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}

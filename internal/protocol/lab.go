@@ -1,0 +1,78 @@
+package protocol
+
+import (
+	"context"
+	"time"
+
+	"github.com/percore/percore/internal/profile"
+)
+
+// Lab is everything the protocol needs of the hosts of a run. It is the one
+// seam between a laptop and three machines: the protocol cannot tell them
+// apart. Every method wraps its error with the host and container it was
+// working on.
+type Lab interface {
+	// FreshDatabase gives the next candidate a database nobody has written to:
+	// a copy of the seeded template, prewarmed, after a CHECKPOINT.
+	FreshDatabase(ctx context.Context) error
+
+	// StartProbe starts the reference server, which runs no application code,
+	// on the candidate's own cores.
+	StartProbe(ctx context.Context) (Server, error)
+
+	// StartCandidate starts a fresh container of the candidate and returns when
+	// it answers. A candidate that never becomes ready is a *StartError.
+	StartCandidate(ctx context.Context, id string) (Server, error)
+
+	// Generate runs the load generator once against the server, without
+	// counters, and returns its output: a probe or a warm-up.
+	Generate(ctx context.Context, s Server, l Load) ([]byte, error)
+
+	// Measure runs the load generator once with the sampler around it. What
+	// could be collected is returned beside an error.
+	Measure(ctx context.Context, s Server, l Load) (Measurement, error)
+
+	// CPUs returns the CPUs on which a role's containers run, and the name of
+	// the host they are on: two roles share a core when both are equal.
+	CPUs(r profile.Role) (host string, cpus profile.CPUSet)
+}
+
+// Server is a running probe or candidate.
+type Server interface {
+	// Name is the candidate's id, or "probe".
+	Name() string
+	// Log returns what the container has printed so far.
+	Log(ctx context.Context) ([]byte, error)
+	// Stop removes the container.
+	Stop(ctx context.Context) error
+}
+
+// Load is one run of the load generator.
+type Load struct {
+	Scenario    profile.Scenario // the request; for a probe its id is "probe"
+	Connections int
+	Target      int           // requests per second in an open loop, 0 for a closed one
+	Duration    time.Duration // nominal window
+	Timeout     time.Duration // of each request
+}
+
+// Measurement is what one window leaves behind.
+type Measurement struct {
+	OHA      []byte             // the load generator's JSON, verbatim
+	CGroup   []byte             // the sampler's lines, verbatim
+	Database map[string]float64 // database counters, change over the window
+	Start    time.Time          // when the load generator was started, by its host's clock
+	End      time.Time          // when it had ended, by its host's clock
+}
+
+// StartError says that a candidate never became ready.
+type StartError struct {
+	Candidate string
+	Log       []byte // everything its container printed
+	Err       error  // one sentence that ends with the log's last lines
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *StartError) Unwrap() error { return e.Err }

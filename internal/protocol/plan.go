@@ -1,0 +1,114 @@
+package protocol
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// Plan is every block of a run with its windows, in the order in which they
+// are measured. The same suite, preset and seed give the same plan.
+type Plan struct {
+	Blocks []Block
+	preset profile.Preset
+}
+
+// Block is one candidate, one repetition and one phase with its windows.
+type Block struct {
+	store.Block
+	Phase   profile.Phase
+	Windows []store.Window
+	Warmups []profile.Scenario // the scenarios that are warmed up, in order
+}
+
+// NewPlan lays out the blocks: phases in the preset's order, repetitions
+// within them, and in each repetition the candidates in an order drawn from
+// the seed. Scenarios keep the suite's order, so that the one that writes
+// comes last.
+func NewPlan(s profile.Suite, p profile.Preset, seed uint64) Plan {
+	plan := Plan{preset: p}
+	for i, phase := range p.Phases {
+		for rep := 1; rep <= phase.Repetitions; rep++ {
+			order := rand.New(rand.NewPCG(seed, uint64(i)<<32|uint64(rep))).Perm(len(s.Candidates))
+			for _, c := range order {
+				plan.Blocks = append(plan.Blocks, newBlock(s, phase, s.Candidates[c].ID, rep))
+			}
+		}
+	}
+	return plan
+}
+
+func newBlock(s profile.Suite, phase profile.Phase, candidate string, rep int) Block {
+	b := Block{
+		Block:   store.Block{Phase: phase.ID, Candidate: candidate, Repetition: rep},
+		Phase:   phase,
+		Warmups: s.Scenarios,
+	}
+	for _, sc := range s.Scenarios {
+		for _, c := range phase.Connections {
+			b.Windows = append(b.Windows, store.Window{
+				Phase: phase.ID, Kind: phase.Kind, Candidate: candidate, Scenario: sc.ID,
+				Repetition: rep, Connections: c, Target: phase.Targets[sc.ID], Seconds: phase.Window.Seconds(),
+			})
+		}
+	}
+	return b
+}
+
+// Windows counts the windows of the plan.
+func (p Plan) Windows() int {
+	n := 0
+	for _, b := range p.Blocks {
+		n += len(b.Windows)
+	}
+	return n
+}
+
+// WindowTime is the sum of the nominal windows alone.
+func (p Plan) WindowTime() time.Duration {
+	var d time.Duration
+	for _, b := range p.Blocks {
+		d += time.Duration(len(b.Windows)) * b.Phase.Window.Std()
+	}
+	return d
+}
+
+// Overhead is what a run costs beside its windows, warm-ups, probes and
+// pauses: starting and stopping containers, copying the database, collecting.
+type Overhead struct {
+	Block    time.Duration // once a block
+	Generate time.Duration // each run of the load generator: window, warm-up or probe
+}
+
+// DefaultOverhead is what a two-core machine took. It is assumed until a block
+// of the run itself has been measured.
+func DefaultOverhead() Overhead {
+	return Overhead{Block: 8 * time.Second, Generate: 1500 * time.Millisecond}
+}
+
+// nominal is the time in which the load generator runs, with the pauses, and
+// the number of its runs, for a block of which n windows are still to be
+// measured.
+func (p Plan) nominal(b Block, n int) (time.Duration, int) {
+	d := p.preset.Probe.Window.Std() +
+		time.Duration(len(b.Warmups))*p.preset.Warmup.Std() +
+		time.Duration(n)*b.Phase.Window.Std() + time.Duration(max(0, n-1))*b.Phase.Cooldown.Std()
+	return d, 1 + len(b.Warmups) + n
+}
+
+// BlockTime estimates a block of which n windows are still to be measured.
+func (p Plan) BlockTime(b Block, n int, o Overhead) time.Duration {
+	d, runs := p.nominal(b, n)
+	return d + o.Block + time.Duration(runs)*o.Generate
+}
+
+// Time estimates the whole plan.
+func (p Plan) Time(o Overhead) time.Duration {
+	var d time.Duration
+	for _, b := range p.Blocks {
+		d += p.BlockTime(b, len(b.Windows), o)
+	}
+	return d
+}

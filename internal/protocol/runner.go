@@ -1,0 +1,411 @@
+// Package protocol is the order of things: which block comes when, what happens
+// inside it, which window counts as evidence and which is measured again. It
+// knows the hosts only through the Lab interface.
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// MaxAttempts is how often a window is measured at most: once, and again up to
+// twice when a gate failed.
+const MaxAttempts = 3
+
+// Journal is where a run is written down. It is append-only: no raw file is
+// ever written twice.
+type Journal interface {
+	Append(store.Event) error
+	// WriteRaw writes a file below the run's folder and returns its SHA-256. A
+	// file that is there already is an error that wraps fs.ErrExist.
+	WriteRaw(path string, data []byte) (sha256 string, err error)
+	// Attempts returns the attempts at a window that are on record.
+	Attempts(store.Window) []store.WindowResult
+	// NextAttempt is one more than the highest attempt number ever used for the
+	// window, raw files without an event included.
+	NextAttempt(store.Window) int
+}
+
+// Observer is told what happens, as it happens.
+type Observer interface {
+	PhaseStarted(p profile.Phase)
+	BlockStarted(b Block, p Progress)
+	Stage(b Block, what string)
+	ProbeEnded(b Block, r ProbeReading)
+	WindowStarted(w store.Window, attempt int, p Progress)
+	WindowEnded(r store.WindowResult, p Progress)
+	BlockEnded(b Block, p Progress)
+}
+
+// Progress says how far a run is.
+type Progress struct {
+	Block, Blocks   int // from 1
+	Window, Windows int // finished windows, of all
+	Elapsed         time.Duration
+	Remaining       time.Duration // estimate
+	Measured        bool          // whether the estimate rests on a block of this run
+}
+
+// Runner measures a plan.
+type Runner struct {
+	Lab         Lab
+	Journal     Journal
+	Plan        Plan
+	Preset      profile.Preset
+	Suite       profile.Suite
+	SharedCores bool // whether the profile shares cores on purpose
+	Observer    Observer
+
+	layout   layout
+	started  time.Time
+	overhead learned
+}
+
+// Run measures every window that is not finished yet, block by block. It stops
+// at the first error and at the end of the context; what was measured until
+// then is on record and a later Run goes on from there.
+func (r *Runner) Run(ctx context.Context) error {
+	r.layout = newLayout(r.Lab, r.SharedCores)
+	r.started = time.Now()
+	phase := ""
+	for i := range r.Plan.Blocks {
+		b := r.Plan.Blocks[i]
+		for pending := r.pending(b); len(pending) > 0; pending = r.pending(b) {
+			if b.Block.Phase != phase {
+				phase = b.Block.Phase
+				r.Observer.PhaseStarted(b.Phase)
+				if err := r.Journal.Append(store.Event{Type: store.EventPhaseStarted, Message: phase}); err != nil {
+					return err
+				}
+			}
+			if err := r.block(ctx, i, pending); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Finished counts the windows of the plan that need no further attempt.
+func (r *Runner) Finished() int {
+	n := 0
+	for _, b := range r.Plan.Blocks {
+		n += len(b.Windows) - len(r.pending(b))
+	}
+	return n
+}
+
+func (r *Runner) pending(b Block) []store.Window {
+	var pending []store.Window
+	for _, w := range b.Windows {
+		if !Finished(r.Journal.Attempts(w)) {
+			pending = append(pending, w)
+		}
+	}
+	return pending
+}
+
+// Finished reports whether a window with these attempts needs no further one:
+// an attempt is evidence, or the gates have judged it as often as the protocol
+// allows. Attempts that broke off do not count.
+func Finished(attempts []store.WindowResult) bool {
+	judged := 0
+	for _, a := range attempts {
+		if a.Passed() {
+			return true
+		}
+		if a.Error == "" {
+			judged++
+		}
+	}
+	return judged >= MaxAttempts
+}
+
+// block runs one block for the windows that are still pending.
+func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (err error) {
+	b := r.Plan.Blocks[index]
+	timer := blockTimer{start: time.Now()}
+	r.Observer.BlockStarted(b, r.progress(index, false))
+	if err := r.Journal.Append(store.Event{Type: store.EventBlockStarted, Block: &b.Block}); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		failed := r.Journal.Append(store.Event{Type: store.EventBlockFailed, Block: &b.Block, Error: err.Error()})
+		err = errors.Join(fmt.Errorf("block %s: %w", name(b.Block), err), failed)
+	}()
+
+	r.Observer.Stage(b, "copying the database")
+	if err := r.Lab.FreshDatabase(ctx); err != nil {
+		return err
+	}
+	probe, err := r.probe(ctx, b, &timer)
+	if err != nil {
+		return err
+	}
+	r.Observer.Stage(b, "starting "+b.Candidate)
+	server, err := r.Lab.StartCandidate(ctx, b.Candidate)
+	if err != nil {
+		var notReady *StartError
+		if errors.As(err, &notReady) {
+			return errors.Join(err, r.keepLog(b, notReady.Log))
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, r.stop(b, server)) }()
+
+	if err := r.warmUp(ctx, b, server, &timer); err != nil {
+		return err
+	}
+	for _, w := range pending {
+		if err := r.window(ctx, index, server, w, probe, &timer); err != nil {
+			return err
+		}
+	}
+	nominal, _ := r.Plan.nominal(b, timer.windows)
+	timer.end(nominal, &r.overhead)
+	if err := r.Journal.Append(store.Event{Type: store.EventBlockEnded, Block: &b.Block}); err != nil {
+		return err
+	}
+	r.Observer.BlockEnded(b, r.progress(index, true))
+	return nil
+}
+
+// stop keeps what the candidate printed and removes its container, also when
+// the run was interrupted.
+func (r *Runner) stop(b Block, s Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	log, err := s.Log(ctx)
+	if err == nil && len(log) > 0 {
+		err = r.keepLog(b, log)
+	}
+	return errors.Join(err, s.Stop(ctx))
+}
+
+// keepLog writes a candidate's log under the next free name.
+func (r *Runner) keepLog(b Block, log []byte) error {
+	for n := 1; ; n++ {
+		_, err := r.Journal.WriteRaw(fmt.Sprintf("raw/%s/%s_r%d_n%d.log", b.Block.Phase, b.Candidate, b.Repetition, n), log)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+}
+
+// probe runs the reference server on the candidate's cores at the probe's
+// target. What it reached judges the windows of the block; a probe that could
+// not be read is a reading of nothing, and an error only when the lab failed.
+func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (ProbeReading, error) {
+	r.Observer.Stage(b, "probing")
+	server, err := r.Lab.StartProbe(ctx)
+	if err != nil {
+		return ProbeReading{}, err
+	}
+	p := r.Preset.Probe
+	var out []byte
+	err = timer.generate(p.Window.Std(), func() error {
+		out, err = r.Lab.Generate(ctx, server, Load{
+			Scenario: profile.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: p.Connections,
+			Target: p.Target, Duration: p.Window.Std(), Timeout: r.Preset.Timeout.Std(),
+		})
+		return err
+	})
+	if err := errors.Join(err, stopServer(server)); err != nil {
+		return ProbeReading{}, err
+	}
+	reading := ProbeReading{Target: p.Target}
+	for reading.Attempt = 1; ; reading.Attempt++ {
+		reading.File = fmt.Sprintf("raw/%s/%s_probe_r%d_a%d.oha.json", b.Block.Phase, b.Candidate, b.Repetition, reading.Attempt)
+		_, err := r.Journal.WriteRaw(reading.File, out)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return ProbeReading{}, err
+		}
+	}
+	if result, err := load.Parse(reading.File, out); err != nil {
+		reading.Error = err.Error()
+	} else {
+		reading.Achieved = float64(result.OK()) / p.Window.Seconds()
+	}
+	data, err := json.Marshal(reading)
+	if err != nil {
+		return ProbeReading{}, err
+	}
+	r.Observer.ProbeEnded(b, reading)
+	return reading, r.Journal.Append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
+}
+
+func stopServer(s Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return s.Stop(ctx)
+}
+
+// warmUp sends each scenario for the preset's warm-up time, in the load shape
+// of the phase. A candidate that answers none of it is broken, not slow.
+func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTimer) error {
+	for _, sc := range b.Warmups {
+		r.Observer.Stage(b, "warming up "+sc.ID)
+		var out []byte
+		err := timer.generate(r.Preset.Warmup.Std(), func() (err error) {
+			out, err = r.Lab.Generate(ctx, s, Load{
+				Scenario: sc, Connections: b.Phase.Connections[0], Target: b.Phase.Targets[sc.ID],
+				Duration: r.Preset.Warmup.Std(), Timeout: r.Preset.Timeout.Std(),
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+		}
+		result, err := load.Parse("output of the warm-up", out)
+		if err != nil {
+			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+		}
+		if result.OK() == 0 {
+			return fmt.Errorf("warm-up of %s: %s gave no 2xx answer; its log in the run's folder says why", sc.ID, b.Candidate)
+		}
+	}
+	return nil
+}
+
+// window measures one window until it is evidence or has had its attempts. A
+// window whose probe failed is left for a repetition of the block, which
+// probes anew.
+func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe ProbeReading, timer *blockTimer) error {
+	b := r.Plan.Blocks[index]
+	sc, _ := r.Suite.Scenario(w.Scenario)
+	for !Finished(r.Journal.Attempts(w)) {
+		if timer.windows > 0 {
+			if err := pause(ctx, b.Phase.Cooldown.Std()); err != nil {
+				return err
+			}
+		}
+		attempt := r.Journal.NextAttempt(w)
+		r.Observer.WindowStarted(w, attempt, r.progress(index, true))
+		var m Measurement
+		err := timer.generate(b.Phase.Window.Std(), func() (err error) {
+			m, err = r.Lab.Measure(ctx, s, Load{
+				Scenario: sc, Connections: w.Connections, Target: w.Target,
+				Duration: b.Phase.Window.Std(), Timeout: r.Preset.Timeout.Std(),
+			})
+			return err
+		})
+		timer.windows++
+		result, writeErr := r.record(w, attempt, m, probe, err)
+		if writeErr != nil {
+			return errors.Join(err, writeErr)
+		}
+		r.Observer.WindowEnded(result, r.progress(index, true))
+		if err != nil {
+			return fmt.Errorf("window %s, attempt %d: %w", windowName(w), attempt, err)
+		}
+		if result.Error != "" {
+			return fmt.Errorf("window %s, attempt %d: %s", windowName(w), attempt, result.Error)
+		}
+		if !probe.Gate().OK {
+			return nil
+		}
+	}
+	return nil
+}
+
+// record writes the raw files, judges them and appends the result.
+func (r *Runner) record(w store.Window, attempt int, m Measurement, probe ProbeReading, failure error) (store.WindowResult, error) {
+	res := store.WindowResult{Window: w, Attempt: attempt, Start: m.Start, End: m.End, Database: m.Database, SHA256: map[string]string{}}
+	for _, f := range []struct {
+		ext  string
+		data []byte
+		path *string
+	}{{"oha.json", m.OHA, &res.OHA}, {"cg.jsonl", m.CGroup, &res.CGroup}} {
+		if len(f.data) == 0 {
+			continue
+		}
+		path := store.RawPath(w, attempt, f.ext)
+		sum, err := r.Journal.WriteRaw(path, f.data)
+		if err != nil {
+			return res, err
+		}
+		*f.path = path
+		res.SHA256[path] = sum
+	}
+	if failure != nil {
+		res.Error = failure.Error()
+	} else if err := r.judge(&res, m, probe); err != nil {
+		res.Error = err.Error()
+	}
+	return res, r.Journal.Append(store.Event{Type: store.EventWindow, Window: &res})
+}
+
+// judge derives the window's figures and reads its gates.
+func (r *Runner) judge(res *store.WindowResult, m Measurement, probe ProbeReading) error {
+	out, err := load.Parse(res.OHA, m.OHA)
+	if err != nil {
+		return err
+	}
+	series, err := cgroup.ParseSeries(res.CGroup, m.CGroup)
+	if err != nil {
+		return err
+	}
+	figures, err := measure.Of(out, series, string(profile.App), string(profile.DB), res.Seconds)
+	if err != nil {
+		return err
+	}
+	res.Measured = &figures
+	res.Gates = append([]store.Gate{probe.Gate(), r.layout.coresGate()}, r.layout.sampleGates(series, m.Start, m.End)...)
+	return nil
+}
+
+// progress estimates what is left: the windows of this block that are still
+// pending, and all blocks behind it. Warm says that the block is past its
+// probe and warm-ups.
+func (r *Runner) progress(index int, warm bool) Progress {
+	o, measured := r.overhead.estimate()
+	p := Progress{Block: index + 1, Blocks: len(r.Plan.Blocks), Windows: r.Plan.Windows(), Window: r.Finished(), Elapsed: time.Since(r.started), Measured: measured}
+	b := r.Plan.Blocks[index]
+	switch n := len(r.pending(b)); {
+	case n > 0 && warm:
+		p.Remaining = time.Duration(n) * (b.Phase.Window.Std() + b.Phase.Cooldown.Std() + o.Generate)
+	case n > 0:
+		p.Remaining = r.Plan.BlockTime(b, n, o)
+	}
+	for _, b := range r.Plan.Blocks[index+1:] {
+		if n := len(r.pending(b)); n > 0 {
+			p.Remaining += r.Plan.BlockTime(b, n, o)
+		}
+	}
+	return p
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func name(b store.Block) string {
+	return fmt.Sprintf("%s/%s/r%d", b.Phase, b.Candidate, b.Repetition)
+}
+
+func windowName(w store.Window) string {
+	return fmt.Sprintf("%s/%s/%s/c%d/r%d", w.Phase, w.Candidate, w.Scenario, w.Connections, w.Repetition)
+}

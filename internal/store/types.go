@@ -1,0 +1,143 @@
+package store
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+)
+
+// Version is the layout version that this program writes into run.json. A
+// folder of another version is refused with a sentence that names both.
+const Version = 1
+
+// Run is run.json: the identity of a run and everything a reader needs to
+// judge whether two runs may be compared.
+type Run struct {
+	Version     int                `json:"version"`
+	ID          string             `json:"id"`
+	Percore     string             `json:"percore"` // version of the driver
+	Started     time.Time          `json:"started"`
+	Ended       *time.Time         `json:"ended,omitempty"`
+	Seed        uint64             `json:"seed"` // orders the candidates of each repetition
+	Suite       profile.Suite      `json:"suite"`
+	Profile     profile.Profile    `json:"profile"` // as resolved: no auto left in it
+	Preset      profile.Preset     `json:"preset"`  // as selected: only what this run measures
+	Candidates  []string           `json:"candidates"`
+	Flavour     profile.Flavour    `json:"flavour"`
+	Versions    map[string]string  `json:"versions"` // go, php-fpm, frankenphp, postgresql, nginx, oha, ...
+	Images      map[string]string  `json:"images"`   // image name -> engine image id
+	Hosts       []HostFacts        `json:"hosts"`
+	Comparable  bool               `json:"comparable"` // whether figures may stand beside the published ones
+	Caveats     []string           `json:"caveats,omitempty"`
+	FsyncPerSec map[string]float64 `json:"fsync_per_s,omitempty"` // pg_test_fsync: method -> operations per second
+}
+
+// HostFacts is what a host says of itself.
+type HostFacts struct {
+	Name          string         `json:"name"`
+	Roles         []profile.Role `json:"roles"`
+	Address       string         `json:"address,omitempty"`
+	Engine        string         `json:"engine"` // engine name and version
+	OS            string         `json:"os"`
+	Kernel        string         `json:"kernel"`
+	Arch          string         `json:"arch"`
+	CPUModel      string         `json:"cpu_model,omitempty"`
+	CPUs          int            `json:"cpus"`
+	MemoryBytes   int64          `json:"memory_bytes"`
+	CgroupVersion string         `json:"cgroup_version"`
+	CgroupDriver  string         `json:"cgroup_driver"`
+	StorageDriver string         `json:"storage_driver,omitempty"`
+}
+
+// Event types, in the order in which they first appear.
+const (
+	EventRunStarted   = "run_started"   // Data: argv, reason (start or resume)
+	EventVerify       = "verify"        // Data: a contract report for one candidate
+	EventPhaseStarted = "phase_started" // Data: phase id
+	EventBlockStarted = "block_started" // Block
+	EventProbe        = "probe"         // Block, Data: reading of the reference probe
+	EventWindow       = "window"        // Window: one finished attempt, good or bad
+	EventBlockEnded   = "block_ended"   // Block
+	EventBlockFailed  = "block_failed"  // Block, Error
+	EventNote         = "note"          // Message
+	EventRunEnded     = "run_ended"     // Message: complete, interrupted or failed
+)
+
+// Event is one line of events.jsonl.
+type Event struct {
+	Time    time.Time       `json:"time"`
+	Type    string          `json:"type"`
+	Block   *Block          `json:"block,omitempty"`
+	Window  *WindowResult   `json:"window,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Block names one candidate, one repetition and one phase.
+type Block struct {
+	Phase      string `json:"phase"`
+	Candidate  string `json:"candidate"`
+	Repetition int    `json:"repetition"` // from 1
+}
+
+// Window names one run of the load generator inside a block. Target is
+// requests per second in an open loop and 0 in a closed one.
+type Window struct {
+	Phase       string       `json:"phase"` // id of the phase in the preset
+	Kind        profile.Kind `json:"kind"`  // rate or ceiling
+	Candidate   string       `json:"candidate"`
+	Scenario    string       `json:"scenario"`
+	Repetition  int          `json:"repetition"`
+	Connections int          `json:"connections"`
+	Target      int          `json:"target,omitempty"`
+	Seconds     float64      `json:"seconds"` // nominal length
+}
+
+// WindowResult is one attempt at a window: where its raw files are, what they
+// say, and whether it counts as evidence.
+type WindowResult struct {
+	Window
+	Attempt  int                `json:"attempt"` // from 1
+	Start    time.Time          `json:"start"`
+	End      time.Time          `json:"end"`
+	OHA      string             `json:"oha,omitempty"`    // path below the run's folder
+	CGroup   string             `json:"cgroup,omitempty"` // path below the run's folder
+	SHA256   map[string]string  `json:"sha256,omitempty"` // path -> digest
+	Gates    []Gate             `json:"gates"`
+	Database map[string]float64 `json:"database,omitempty"` // counter -> change over the window
+	Measured *measure.Window    `json:"measured,omitempty"` // nil when the raw files could not be read
+	Error    string             `json:"error,omitempty"`
+}
+
+// Passed reports whether the attempt is evidence: it was measured and no gate
+// failed.
+func (w WindowResult) Passed() bool {
+	if w.Error != "" || w.Measured == nil {
+		return false
+	}
+	for _, g := range w.Gates {
+		if g.Failed() {
+			return false
+		}
+	}
+	return true
+}
+
+// Gate is the reading of one gate. A waived gate is one whose condition the
+// profile gives up on purpose (shared cores on a machine too small): it is
+// shown, it does not fail the window.
+type Gate struct {
+	Name    string  `json:"name"` // probe, clock, throttled, steal, cores, samples
+	OK      bool    `json:"ok"`
+	Waived  string  `json:"waived,omitempty"` // why the failure does not count
+	Reading float64 `json:"reading"`
+	Limit   float64 `json:"limit"`
+	Unit    string  `json:"unit"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// Failed reports whether the gate makes its window unfit as evidence.
+func (g Gate) Failed() bool { return !g.OK && g.Waived == "" }
