@@ -51,7 +51,7 @@ func (r ProbeReading) Gate() store.Gate {
 // layout is what the gates need to know of the lab.
 type layout struct {
 	app, load  profile.CPUSet
-	used       []int // CPUs of app and database
+	used       []int // CPUs whose steal counts
 	sameHost   bool  // app and load
 	waiveCores string
 }
@@ -59,8 +59,15 @@ type layout struct {
 func newLayout(lab Lab, shared bool) layout {
 	appHost, app := lab.CPUs(profile.App)
 	loadHost, load := lab.CPUs(profile.Load)
-	_, db := lab.CPUs(profile.DB)
-	l := layout{app: app, load: load, used: append(app.List(), db.List()...), sameHost: appHost == loadHost}
+	dbHost, db := lab.CPUs(profile.DB)
+	l := layout{app: app, load: load, used: app.List(), sameHost: appHost == loadHost}
+	if dbHost == appHost {
+		l.used = append(l.used, db.List()...)
+	}
+	if l.sameHost {
+		l.used = append(l.used, load.List()...)
+	}
+	l.used = profile.FormatCPUs(l.used).List()
 	if shared {
 		l.waiveCores = "the profile shares cores between roles"
 	}
@@ -84,7 +91,7 @@ func (l layout) coresGate() store.Gate {
 // sampleGates judges the counters of one window. The window ran from start to
 // end by the clock of the host.
 func (l layout) sampleGates(s *cgroup.Series, start, end time.Time) []store.Gate {
-	drift := time.Duration(s.WallVsMonotonic())
+	drift := s.WallVsMonotonic()
 	clock := store.Gate{Name: GateClock, OK: drift.Abs() <= clockLimit, Reading: math.Abs(drift.Seconds() * 1000), Limit: float64(clockLimit.Milliseconds()), Unit: "ms"}
 
 	throttled := store.Gate{Name: GateThrottled, OK: true, Limit: 0, Unit: "ms"}
@@ -98,8 +105,11 @@ func (l layout) sampleGates(s *cgroup.Series, start, end time.Time) []store.Gate
 		}
 	}
 
-	share := s.Steal(l.used)
-	steal := store.Gate{Name: GateSteal, OK: share <= stealLimit, Reading: share, Limit: stealLimit, Unit: "share of CPU time"}
+	share, known := s.StealFraction(l.used)
+	steal := store.Gate{Name: GateSteal, OK: known && share <= stealLimit, Reading: share, Limit: stealLimit, Unit: "share of CPU time"}
+	if !known {
+		steal.Detail = "the samples do not show the CPUs in use"
+	}
 
 	samples := store.Gate{Name: GateSamples, OK: s.Len() >= 2 && s.Encloses(start, end), Reading: float64(s.Len()), Limit: 2, Unit: "samples"}
 	if !samples.OK {

@@ -4,6 +4,7 @@
 package protocol
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -357,11 +358,16 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe ProbeReadin
 	if err != nil {
 		return err
 	}
-	series, err := cgroup.ParseSeries(res.CGroup, m.CGroup)
+	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup), res.CGroup, string(profile.App), string(profile.DB))
 	if err != nil {
 		return err
 	}
-	figures, err := measure.Of(out, series, string(profile.App), string(profile.DB), res.Seconds)
+	for _, role := range []profile.Role{profile.App, profile.DB} {
+		if series.Gone(string(role)) {
+			return fmt.Errorf("the %s container ended during the window; the log kept in the run's folder says why", role)
+		}
+	}
+	figures, err := measure.Of(out, measure.Samples(series), string(profile.App), string(profile.DB), time.Duration(res.Seconds*float64(time.Second)))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,186 @@
+package protocol
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// fakeLab answers with real load-generator output and with samples made for
+// the window, and notes in which order it was called.
+type fakeLab struct {
+	oha      []byte
+	calls    []string
+	probes   []byte                                         // output of the probe
+	shared   bool                                           // app and load on one CPU
+	bend     func(n int, s []cgroup.Sample) []cgroup.Sample // of the nth window
+	fail     map[string]error                               // call -> error
+	measured int
+	now      time.Time
+}
+
+type fakeServer struct {
+	lab  *fakeLab
+	name string
+}
+
+func (s *fakeServer) Name() string { return s.name }
+func (s *fakeServer) Log(context.Context) ([]byte, error) {
+	return []byte("log of " + s.name + "\n"), nil
+}
+func (s *fakeServer) Stop(context.Context) error { return s.lab.call("stop " + s.name) }
+
+func (f *fakeLab) call(name string) error {
+	f.calls = append(f.calls, name)
+	return f.fail[name]
+}
+
+func (f *fakeLab) FreshDatabase(context.Context) error { return f.call("database") }
+
+func (f *fakeLab) StartProbe(context.Context) (Server, error) {
+	return &fakeServer{f, "probe"}, f.call("start probe")
+}
+
+func (f *fakeLab) StartCandidate(_ context.Context, id string) (Server, error) {
+	return &fakeServer{f, id}, f.call("start " + id)
+}
+
+func (f *fakeLab) Generate(_ context.Context, s Server, l Load) ([]byte, error) {
+	if s.Name() == "probe" {
+		return f.probes, f.call(fmt.Sprintf("probe at %d", l.Target))
+	}
+	return f.oha, f.call(fmt.Sprintf("warm %s at %d", l.Scenario.ID, l.Target))
+}
+
+func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, error) {
+	if err := ctx.Err(); err != nil {
+		return Measurement{}, err
+	}
+	f.measured++
+	f.now = f.now.Add(time.Minute)
+	samples := samplesFrom(f.now, 20)
+	if f.bend != nil {
+		samples = f.bend(f.measured, samples)
+	}
+	m := Measurement{OHA: f.oha, Start: f.now.Add(50 * time.Millisecond), End: f.now.Add(1800 * time.Millisecond)}
+	for _, s := range samples {
+		line, err := json.Marshal(s)
+		if err != nil {
+			return Measurement{}, err
+		}
+		m.CGroup = append(append(m.CGroup, line...), '\n')
+	}
+	return m, f.call(fmt.Sprintf("measure %s %s c%d", s.Name(), l.Scenario.ID, l.Connections))
+}
+
+func (f *fakeLab) CPUs(r profile.Role) (string, profile.CPUSet) {
+	if f.shared {
+		return "here", "0"
+	}
+	return "here", map[profile.Role]profile.CPUSet{profile.App: "0", profile.DB: "1", profile.Load: "2"}[r]
+}
+
+// samplesFrom makes n samples, a tenth of a second apart, of two containers
+// that use a quarter of a CPU each.
+func samplesFrom(t time.Time, n int) []cgroup.Sample {
+	var samples []cgroup.Sample
+	for i := range int64(n) {
+		us := 25_000 * i
+		zero, anon := int64(0), int64(20<<20)
+		c := cgroup.Container{UsageUS: &us, ThrottledUS: &zero, NrThrottled: &zero, Anon: &anon}
+		s := cgroup.Sample{T: t.UnixNano() + i*1e8, Mono: 1e9 + i*1e8, Containers: map[string]cgroup.Container{"app": c, "db": c},
+			Host: cgroup.Host{CPUs: 3, TotalUS: i * 300_000, IdleUS: i * 200_000}}
+		for cpu := range 3 {
+			s.Host.PerCPU = append(s.Host.PerCPU, cgroup.CPU{CPU: cpu, BusyUS: i * 33_000})
+		}
+		samples = append(samples, s)
+	}
+	return samples
+}
+
+// memory is a journal without a disk.
+type memory struct {
+	events []store.Event
+	raw    map[string][]byte
+}
+
+func (m *memory) Append(e store.Event) error { m.events = append(m.events, e); return nil }
+
+func (m *memory) WriteRaw(path string, data []byte) (string, error) {
+	if _, ok := m.raw[path]; ok {
+		return "", fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	m.raw[path] = bytes.Clone(data)
+	return "digest", nil
+}
+
+func (m *memory) Attempts(w store.Window) []store.WindowResult {
+	var all []store.WindowResult
+	for _, e := range m.events {
+		if e.Window != nil && e.Window.Window == w {
+			all = append(all, *e.Window)
+		}
+	}
+	return all
+}
+
+func (m *memory) NextAttempt(w store.Window) int { return len(m.Attempts(w)) + 1 }
+
+// watchNothing is an observer that keeps the progress it is shown.
+type watchNothing struct{ seen []Progress }
+
+func (*watchNothing) PhaseStarted(profile.Phase)                     {}
+func (w *watchNothing) BlockStarted(_ Block, p Progress)             { w.seen = append(w.seen, p) }
+func (*watchNothing) Stage(Block, string)                            {}
+func (*watchNothing) ProbeEnded(Block, ProbeReading)                 {}
+func (*watchNothing) WindowStarted(store.Window, int, Progress)      {}
+func (w *watchNothing) WindowEnded(_ store.WindowResult, p Progress) { w.seen = append(w.seen, p) }
+func (w *watchNothing) BlockEnded(_ Block, p Progress)               { w.seen = append(w.seen, p) }
+
+const studyRaw = "../study/testdata/php-go-bench/results/2026-09-16/raw/"
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func seconds(n int) profile.Duration { return profile.Duration(time.Duration(n) * time.Second) }
+
+// setup makes a runner over a fake lab: two candidates, three scenarios, both
+// phases.
+func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
+	t.Helper()
+	suite := profile.Suite{
+		Name:       "test",
+		Scenarios:  []profile.Scenario{{ID: "auth"}, {ID: "read"}, {ID: "write"}},
+		Candidates: []profile.Candidate{{ID: "go"}, {ID: "php-fpm"}},
+	}
+	preset := profile.Preset{
+		Name: "test", Timeout: seconds(10), Warmup: seconds(1),
+		Probe: profile.Probe{Window: seconds(10), Connections: 256, Target: 50000},
+		Phases: []profile.Phase{
+			{ID: "rate", Kind: profile.KindRate, Window: seconds(60), Repetitions: 2, Connections: []int{256}, Targets: map[string]int{"auth": 50, "read": 40, "write": 30}},
+			{ID: "ceiling", Kind: profile.KindCeiling, Window: seconds(15), Repetitions: 1, Connections: []int{16, 64}},
+		},
+	}
+	lab := &fakeLab{
+		oha:    readFile(t, studyRaw+"rate_go_write_q10000_r1.json"),
+		probes: readFile(t, studyRaw+"probe-rate_rate_go_r1.json"),
+		now:    time.Unix(1_800_000_000, 0),
+	}
+	journal := &memory{raw: map[string][]byte{}}
+	return &Runner{Lab: lab, Journal: journal, Plan: NewPlan(suite, preset, 7), Preset: preset, Suite: suite, Observer: &watchNothing{}}, lab, journal
+}

@@ -1,0 +1,302 @@
+package protocol
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/store"
+)
+
+func TestPlanIsDrawnFromTheSeed(t *testing.T) {
+	r, _, _ := setup(t)
+	order := func(seed uint64) string {
+		var names []string
+		for _, b := range NewPlan(r.Suite, r.Preset, seed).Blocks {
+			names = append(names, name(b.Block))
+		}
+		return strings.Join(names, " ")
+	}
+	if order(7) != order(7) {
+		t.Error("one seed gives two orders")
+	}
+	different := false
+	for seed := range uint64(20) {
+		o := order(seed)
+		different = different || o != order(7)
+		if !strings.Contains(o, "rate/go/r1") || strings.Index(o, "ceiling") < strings.LastIndex(o, "rate/") {
+			t.Errorf("seed %d: %s", seed, o)
+		}
+	}
+	if !different {
+		t.Error("the seed does not change the order")
+	}
+	if n := r.Plan.Windows(); n != 2*2*3+2*3*2 {
+		t.Errorf("%d windows", n)
+	}
+	if d := r.Plan.WindowTime(); d != 12*time.Minute+12*15*time.Second {
+		t.Errorf("windows last %s", d)
+	}
+}
+
+// TestBlockOrder holds a block against the protocol: fresh database, probe,
+// fresh candidate, warm-ups, then the scenarios with write last.
+func TestBlockOrder(t *testing.T) {
+	r, lab, journal := setup(t)
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	first := r.Plan.Blocks[0].Candidate
+	want := []string{
+		"database", "start probe", "probe at 50000", "stop probe", "start " + first,
+		"warm auth at 50", "warm read at 40", "warm write at 30",
+		"measure " + first + " auth c256", "measure " + first + " read c256", "measure " + first + " write c256",
+		"stop " + first,
+	}
+	if got := lab.calls[:len(want)]; !slices.Equal(got, want) {
+		t.Errorf("block was\n%q, want\n%q", got, want)
+	}
+	last := lab.calls[len(lab.calls)-7:]
+	for i, suffix := range []string{"auth c16", "auth c64", "read c16", "read c64", "write c16", "write c64"} {
+		if !strings.HasSuffix(last[i], suffix) {
+			t.Errorf("ceiling block ends with %q", last)
+			break
+		}
+	}
+	if r.Finished() != r.Plan.Windows() || lab.measured != r.Plan.Windows() {
+		t.Errorf("%d windows finished, %d measured, %d planned", r.Finished(), lab.measured, r.Plan.Windows())
+	}
+	for _, e := range journal.events {
+		if w := e.Window; w != nil {
+			if !w.Passed() || w.Attempt != 1 || journal.raw[w.OHA] == nil || journal.raw[w.CGroup] == nil || len(w.Gates) != 6 {
+				t.Errorf("window %+v", w)
+			}
+			if w.Measured.AppCores <= 0 || w.Measured.Achieved <= 0 {
+				t.Errorf("figures %+v", w.Measured)
+			}
+		}
+	}
+	if journal.raw["raw/rate/go_r1_n1.log"] == nil {
+		t.Error("the candidate's log was not kept")
+	}
+}
+
+// TestGatesFail makes the first window fail each gate in turn: it must be kept,
+// marked with the reading, and measured again under a new attempt number.
+func TestGatesFail(t *testing.T) {
+	for gate, prepare := range map[string]func(*Runner, *fakeLab){
+		GateProbe: func(_ *Runner, l *fakeLab) {
+			l.probes = []byte(strings.ReplaceAll(string(l.probes), `"200": `, `"500": `))
+		},
+		GateClock: func(_ *Runner, l *fakeLab) {
+			l.bend = first(func(s []cgroup.Sample) {
+				for i := 10; i < len(s); i++ {
+					s[i].T += int64(150 * time.Millisecond)
+				}
+			})
+		},
+		GateThrottled: func(_ *Runner, l *fakeLab) {
+			l.bend = first(func(s []cgroup.Sample) {
+				us := int64(1)
+				c := s[len(s)-1].Containers["db"]
+				c.ThrottledUS = &us
+				s[len(s)-1].Containers["db"] = c
+			})
+		},
+		GateSteal: func(_ *Runner, l *fakeLab) {
+			l.bend = first(func(s []cgroup.Sample) {
+				s[len(s)-1].Host.PerCPU[1].StealUS = 60_000 // of 3 × 1.9 s
+			})
+		},
+		GateCores: func(_ *Runner, l *fakeLab) { l.shared = true },
+		GateSamples: func(_ *Runner, l *fakeLab) {
+			l.bend = func(n int, s []cgroup.Sample) []cgroup.Sample {
+				if n == 1 {
+					return s[:10]
+				}
+				return s
+			}
+		},
+	} {
+		t.Run(gate, func(t *testing.T) {
+			r, lab, journal := setup(t)
+			prepare(r, lab)
+			if err := r.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			w := r.Plan.Blocks[0].Windows[0]
+			attempts := journal.Attempts(w)
+			permanent := gate == GateProbe || gate == GateCores
+			if want := map[bool]int{true: MaxAttempts, false: 2}[permanent]; len(attempts) != want {
+				t.Fatalf("%d attempts, want %d", len(attempts), want)
+			}
+			failed := attempts[0]
+			if failed.Passed() || failed.Error != "" || failed.Measured == nil || journal.raw[failed.OHA] == nil {
+				t.Errorf("the failed attempt is not kept and marked: %+v", failed)
+			}
+			for _, g := range failed.Gates {
+				if g.OK == (g.Name == gate) {
+					t.Errorf("gate %+v while %s should fail alone", g, gate)
+				}
+				if g.Name == gate && g.Reading == g.Limit {
+					t.Errorf("gate %+v has no telling reading", g)
+				}
+			}
+			if last := attempts[len(attempts)-1]; last.Passed() == permanent || last.Attempt != len(attempts) {
+				t.Errorf("last attempt %+v", last)
+			}
+			if gate == GateProbe && count(lab.calls, "start probe") != 3*len(r.Plan.Blocks) {
+				t.Errorf("a block whose probe failed must probe anew: %d probes", count(lab.calls, "start probe"))
+			}
+		})
+	}
+}
+
+func first(change func([]cgroup.Sample)) func(int, []cgroup.Sample) []cgroup.Sample {
+	return func(n int, s []cgroup.Sample) []cgroup.Sample {
+		if n == 1 {
+			change(s)
+		}
+		return s
+	}
+}
+
+func count(list []string, what string) int {
+	n := 0
+	for _, s := range list {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSharedCoresAreWaivedOnlyWhenTheProfileSaysSo(t *testing.T) {
+	r, lab, journal := setup(t)
+	lab.shared, r.SharedCores = true, true
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	i := slices.IndexFunc(a[0].Gates, func(g store.Gate) bool { return g.Name == GateCores })
+	if len(a) != 1 || !a[0].Passed() || a[0].Gates[i].OK || a[0].Gates[i].Waived == "" {
+		t.Errorf("%d attempts, gate %+v", len(a), a[0].Gates[i])
+	}
+}
+
+// TestResume stops a run inside a block and checks that the next one measures
+// only what is missing, from a fresh database.
+func TestResume(t *testing.T) {
+	r, lab, journal := setup(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	lab.bend = func(n int, s []cgroup.Sample) []cgroup.Sample {
+		if n == 5 {
+			cancel()
+		}
+		return s
+	}
+	if err := r.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("run ended with %v", err)
+	}
+	if last := lab.calls[len(lab.calls)-1]; !strings.HasPrefix(last, "stop ") {
+		t.Errorf("an interrupted run leaves its candidate behind: %q", last)
+	}
+	done := r.Finished()
+	before := lab.measured
+	if done != 5 {
+		t.Fatalf("%d windows finished", done)
+	}
+	again := &Runner{Lab: lab, Journal: journal, Plan: r.Plan, Preset: r.Preset, Suite: r.Suite, Observer: r.Observer}
+	if err := again.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if lab.measured-before != r.Plan.Windows()-done {
+		t.Errorf("%d windows measured after %d of %d", lab.measured-before, done, r.Plan.Windows())
+	}
+}
+
+// TestBrokenWindow: a window that breaks off ends the run, keeps what there is,
+// and does not use up the attempts of the gates.
+func TestBrokenWindow(t *testing.T) {
+	r, lab, journal := setup(t)
+	w := r.Plan.Blocks[0].Windows[1]
+	call := "measure " + w.Candidate + " read c256"
+	lab.fail = map[string]error{call: errors.New("the load generator was killed for memory")}
+	for range 4 {
+		if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "killed for memory") {
+			t.Fatalf("run ended with %v", err)
+		}
+	}
+	attempts := journal.Attempts(w)
+	if len(attempts) != 4 || attempts[3].Attempt != 4 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts) {
+		t.Fatalf("attempts %+v", attempts)
+	}
+	lab.fail = nil
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if a := journal.Attempts(w); !a[len(a)-1].Passed() || a[len(a)-1].Attempt != 5 {
+		t.Errorf("last attempt %+v", a[len(a)-1])
+	}
+}
+
+func TestContainerGone(t *testing.T) {
+	r, lab, _ := setup(t)
+	lab.bend = first(func(s []cgroup.Sample) { s[len(s)-1].Containers["db"] = cgroup.Container{Gone: true} })
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "db container ended") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+func TestCandidateNeverReady(t *testing.T) {
+	r, lab, journal := setup(t)
+	c := r.Plan.Blocks[0].Candidate
+	lab.fail = map[string]error{"start " + c: &StartError{Candidate: c, Log: []byte("no such file\n"), Err: errors.New(c + " did not become ready")}}
+	err := r.Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), "did not become ready") {
+		t.Fatalf("run ended with %v", err)
+	}
+	if string(journal.raw["raw/rate/"+c+"_r"+"1_n1.log"]) != "no such file\n" {
+		t.Errorf("raw files: %v", journal.raw)
+	}
+	if e := journal.events[len(journal.events)-1]; e.Type != store.EventBlockFailed {
+		t.Errorf("last event %+v", e)
+	}
+}
+
+func TestWarmUpWithoutAnswers(t *testing.T) {
+	r, lab, _ := setup(t)
+	lab.oha = []byte(strings.ReplaceAll(string(lab.oha), `"201": `, `"500": `))
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "no 2xx answer") {
+		t.Errorf("run ended with %v", err)
+	}
+}
+
+// TestEstimate: after the first block the estimate rests on it.
+func TestEstimate(t *testing.T) {
+	r, _, _ := setup(t)
+	w := &watchNothing{}
+	r.Observer = w
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if w.seen[0].Measured || w.seen[0].Remaining < r.Plan.WindowTime() {
+		t.Errorf("first estimate %+v", w.seen[0])
+	}
+	end := w.seen[len(w.seen)-1]
+	if !end.Measured || end.Remaining != 0 || end.Window != end.Windows || end.Block != end.Blocks {
+		t.Errorf("last estimate %+v", end)
+	}
+	var o learned
+	timer := blockTimer{start: time.Now().Add(-20 * time.Second), runs: 4, overhead: 4 * time.Second}
+	timer.end(10*time.Second, &o)
+	got, ok := o.estimate()
+	if !ok || got.Generate != time.Second || got.Block.Round(time.Second) != 6*time.Second {
+		t.Errorf("learned %+v", got)
+	}
+}
