@@ -1,0 +1,135 @@
+// Command cgsample samples the kernel's counters of containers and of their
+// host and writes one JSON object a line.
+//
+//	cgsample --out FILE --interval 100ms --max 10m app=PID db=PID ...
+//
+// It runs beside the containers, on the engine's host, with that host's process
+// ids and its /sys/fs/cgroup. SIGTERM and SIGINT end it with a last sample.
+// Exit codes: 0 done, 1 failed, 2 bad input.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/percore/percore/internal/cgroup/sampler"
+)
+
+const usage = `Usage: cgsample [flags] NAME=PID...
+
+Samples the kernel's counters of containers and of their host, one JSON object
+a line. PID is the id of a container's first process on the engine's host.
+
+  --out FILE          where to write; - is the standard output (default -)
+  --interval 100ms    time between two samples
+  --max 10m           end after this time even without a signal
+  --cgroup-root DIR   where the host's cgroups are mounted (default /sys/fs/cgroup)
+  --proc DIR          the host's proc file system (default /proc)
+
+SIGTERM and SIGINT end it with a last sample and exit code 0.
+`
+
+func main() {
+	err := run(os.Args[1:], os.Stdout)
+	if err == nil {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "cgsample:", err)
+	if sampler.IsInput(err) {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+func run(args []string, stdout *os.File) error {
+	flags := flag.NewFlagSet("cgsample", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	out := flags.String("out", "-", "")
+	interval := flags.Duration("interval", 100*time.Millisecond, "")
+	longest := flags.Duration("max", 10*time.Minute, "")
+	root := flags.String("cgroup-root", "/sys/fs/cgroup", "")
+	proc := flags.String("proc", "/proc", "")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			fmt.Fprint(stdout, usage)
+			return nil
+		}
+		return sampler.Input("%w: see cgsample --help", err)
+	}
+	if *interval < time.Millisecond {
+		return sampler.Input("--interval %v is too short: use 1ms or more", *interval)
+	}
+	if *longest <= 0 {
+		return sampler.Input("--max %v is not a time: use for example 10m", *longest)
+	}
+	targets := make([]sampler.Target, 0, flags.NArg())
+	for _, arg := range flags.Args() {
+		t, err := sampler.ParseTarget(arg)
+		if err != nil {
+			return err
+		}
+		targets = append(targets, t)
+	}
+
+	// One thread is enough, and there is nothing to collect: a sample does not
+	// allocate. The limit is for what nobody foresaw.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(64 << 20)
+
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+
+	s, err := sampler.Open(*root, *proc, targets)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	file := stdout
+	if *out != "-" {
+		if file, err = create(*out); err != nil {
+			return err
+		}
+	}
+	if err := s.Run(file, *interval, *longest, stop); err != nil {
+		return remedy(err, *out)
+	}
+	if *out != "-" {
+		if err := file.Close(); err != nil {
+			return remedy(fmt.Errorf("cannot write a sample: %w", err), *out)
+		}
+	}
+	return nil
+}
+
+// create opens a new file to append to. Samples that are there already are never
+// written over.
+func create(name string) (*os.File, error) {
+	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+		return nil, sampler.Input("--out %s already holds data: name a new file", name)
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if errors.Is(err, syscall.ENOSPC) {
+		return nil, remedy(err, name)
+	}
+	if err != nil {
+		return nil, sampler.Input("cannot open --out (%w): name a file in a folder that exists and can be written to", err)
+	}
+	return f, nil
+}
+
+// remedy adds to an error what to do about it.
+func remedy(err error, out string) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w: the disk of %s is full, so free some space and measure the window again", err, out)
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package sampler
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Run writes a sample to w at once and then one every interval, each line in one
+// Write, until a signal comes or max has passed; then it writes a last sample.
+// Samples are due at multiples of the interval after the first; those whose time
+// has passed are skipped.
+func (s *Sampler) Run(w io.Writer, interval, max time.Duration, stop <-chan os.Signal) error {
+	start := time.Now()
+	end := start.Add(max)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		if err := s.writeTo(w); err != nil {
+			return err
+		}
+		now := time.Now()
+		if !now.Before(end) {
+			return nil
+		}
+		due := start.Add(nextDue(now.Sub(start), interval))
+		if due.After(end) {
+			due = end
+		}
+		timer.Reset(due.Sub(now))
+		select {
+		case <-timer.C:
+		case <-stop:
+			return s.writeTo(w)
+		}
+	}
+}
+
+// nextDue returns the smallest multiple of the interval after elapsed.
+func nextDue(elapsed, interval time.Duration) time.Duration {
+	return elapsed - elapsed%interval + interval
+}
+
+func (s *Sampler) writeTo(w io.Writer) error {
+	line, err := s.Sample()
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(line); err != nil {
+		return fmt.Errorf("cannot write a sample: %w", err)
+	}
+	return nil
+}
