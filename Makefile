@@ -1,0 +1,110 @@
+# GNU make 3.81 or newer. `make` lists the targets.
+
+GO      ?= go
+FUZZTIME ?= 10s
+
+# What a run measures; each becomes a flag of `percore run`.
+PROFILE    ?=
+PRESET     ?=
+CANDIDATES ?=
+SCENARIOS  ?=
+PHASES     ?=
+FLAVOUR    ?=
+RESUME     ?=
+V          ?=
+
+RUN_FLAGS = \
+	$(if $(PROFILE),--profile '$(PROFILE)') \
+	$(if $(PRESET),--preset '$(PRESET)') \
+	$(if $(CANDIDATES),--candidates '$(CANDIDATES)') \
+	$(if $(SCENARIOS),--scenarios '$(SCENARIOS)') \
+	$(if $(PHASES),--phases '$(PHASES)') \
+	$(if $(FLAVOUR),--flavour '$(FLAVOUR)') \
+	$(if $(RESUME),--resume '$(RESUME)') \
+	$(if $(V),-v)
+
+# Some distributions ship a Go that never fetches the toolchain a go.mod asks
+# for. Unless the user has decided otherwise, in the environment or by
+# `go env -w`, it may.
+ifeq ($(origin GOTOOLCHAIN),undefined)
+ifeq ($(shell sed -n 's/^GOTOOLCHAIN=//p' "$$($(GO) env GOENV 2>/dev/null)" 2>/dev/null),)
+export GOTOOLCHAIN := auto
+endif
+endif
+
+export NO_INSTALL FLAVOUR
+
+# Modules of the project that a machine without PHP's headers can build.
+MODULES = . candidates/go
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help local-run build doctor test test-unit test-integration cross lint bench fuzz tools clean-containers bootstrap-test
+
+help: ## list the targets
+	@echo "percore: how many requests does one core carry, on your hardware?"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo "Variables of local-run: PROFILE=auto|m4pro|small|FILE  PRESET=smoke|quick|full  CANDIDATES=go,php-fpm,frankenphp"
+	@echo "  SCENARIOS=auth,read,write  PHASES=rate,ceiling  FLAVOUR=auto|published|debian  RESUME=RUN  V=1  NO_INSTALL=1"
+
+local-run: ## measure all candidates on this machine's Docker and print the tables
+	@scripts/bootstrap run
+	@$(MAKE) --no-print-directory build
+	@scripts/with-engine bin/percore run $(RUN_FLAGS)
+
+build: ## compile the driver and the sampler to bin/
+	@mkdir -p bin
+	$(GO) build -trimpath -o bin/ ./cmd/...
+
+doctor: build ## say what is there, what is missing and how to get it
+	@scripts/with-engine bin/percore doctor $(if $(FLAVOUR),--flavour '$(FLAVOUR)') $(if $(PROFILE),--profile '$(PROFILE)')
+
+test: bootstrap-test ## everything: linters, cross builds, unit and integration tests
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory cross
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-integration
+
+bootstrap-test:
+	@scripts/bootstrap test
+
+# The race detector needs a C compiler, which `make test` installs.
+test-unit: ## unit tests, with the race detector; need no Docker
+	@for m in $(MODULES); do \
+		if [ -f "$$m/go.mod" ]; then \
+			echo "unit tests of module $$m"; \
+			(cd "$$m" && $(GO) test -race $(if $(V),-v) ./...) || exit 1; \
+		fi; \
+	done
+
+# One package at a time: the tests share the machine's cores and its engine.
+test-integration: ## tests against a real Docker Engine
+	@echo "integration tests: image builds come first and can take long"
+	@scripts/with-engine $(GO) test -tags integration -p 1 -count=1 -timeout 80m $(if $(V),-v) ./...
+
+cross: ## build and vet for the other platforms
+	@for target in darwin/arm64 linux/arm64; do \
+		echo "build and vet for $$target"; \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) build ./... && \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) vet -tags integration ./... || exit 1; \
+	done
+
+lint: tools ## gofmt, go vet, staticcheck, govulncheck, shellcheck
+	@GO='$(GO)' MODULES='$(MODULES)' scripts/lint
+
+# Pinned by scripts/tools/go.mod, apart from what percore itself links.
+tools:
+	@mkdir -p bin/tools
+	@cd scripts/tools && $(GO) build -o ../../bin/tools/ tool
+
+bench: build ## benchmarks, those that need Docker too
+	$(GO) test -run '^$$' -bench . ./...
+	scripts/with-engine $(GO) test -tags integration -run '^$$' -bench . -p 1 -timeout 80m ./...
+
+fuzz: ## fuzz every parser for FUZZTIME (10s) each
+	@GO='$(GO)' scripts/fuzz '$(FUZZTIME)'
+
+clean-containers: build ## remove all containers and networks of percore, and nothing else
+	@scripts/with-engine bin/percore clean
