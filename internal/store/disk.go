@@ -72,12 +72,12 @@ func writeNew(name string, data []byte) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("writing %s: the file exists already, and nothing measured is ever overwritten", name)
+		return exists(name)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EMLINK):
 		// No hard links here: reserve the name, then put the file in its place.
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("writing %s: the file exists already, and nothing measured is ever overwritten", name)
+			return exists(name)
 		}
 		if err != nil {
 			return diskError("writing", name, err)
@@ -91,6 +91,10 @@ func writeNew(name string, data []byte) error {
 	}
 	syncDir(filepath.Dir(name))
 	return nil
+}
+
+func exists(name string) error {
+	return fmt.Errorf("writing %s: nothing measured is ever overwritten (%w)", name, fs.ErrExist)
 }
 
 // syncDir makes a rename or a new name last. Not every file system can.

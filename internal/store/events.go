@@ -67,18 +67,6 @@ func (h History) Attempts(w Window) []WindowResult {
 	return all
 }
 
-// Finished reports whether a window needs no further attempt: one of its
-// attempts is evidence, or it has had as many as it may have.
-func (h History) Finished(w Window, most int) bool {
-	attempts := h.byKey[w.Key()]
-	for _, i := range attempts {
-		if h.Events[i].Window.Passed() {
-			return true
-		}
-	}
-	return len(attempts) >= most
-}
-
 // State says how a run stands by its log alone: complete, failed, or
 // interrupted when it has not ended since it was last started.
 func (h History) State() string {

@@ -47,20 +47,19 @@ func (w Window) String() string {
 
 // Endings of raw files.
 const (
-	RawOHA    = ".oha.json" // the load generator's output
-	RawCGroup = ".cg.jsonl" // the counters sampled beside it
+	RawOHA    = "oha.json" // the load generator's output
+	RawCGroup = "cg.jsonl" // the counters sampled beside it
 )
 
 // RawPath is the path of a raw file of a window below the run's folder:
-// raw/PHASE/CANDIDATE_SCENARIO_cCONNECTIONS[_qTARGET]_rREP_aATTEMPT plus the
-// ending.
+// raw/PHASE/CANDIDATE_SCENARIO_cCONNECTIONS[_qTARGET]_rREP_aATTEMPT.ENDING.
 func RawPath(w Window, attempt int, ending string) string {
-	return w.base(RawDir) + "_a" + strconv.Itoa(attempt) + ending
+	return w.base(RawDir) + "_a" + strconv.Itoa(attempt) + "." + ending
 }
 
 // ProbePath is the path of the load generator's output of a reference probe.
 func ProbePath(b Block, attempt int) string {
-	return fmt.Sprintf("%s_a%d%s", probeBase(b), attempt, RawOHA)
+	return fmt.Sprintf("%s_a%d.%s", probeBase(b), attempt, RawOHA)
 }
 
 func probeBase(b Block) string {
@@ -70,29 +69,27 @@ func probeBase(b Block) string {
 // NextAttempt is the attempt number that a window gets next, from 1. A number
 // is never used twice: neither one that stands in the log, nor one of which a
 // raw file exists that no event names because the driver was killed in between.
-func (s *Store) NextAttempt(w Window) (int, error) {
+func (s *Store) NextAttempt(w Window) int {
 	s.mu.Lock()
 	last := s.history.last[w.Key()]
 	s.mu.Unlock()
-	onDisk, err := s.lastOnDisk(w.base(RawDir))
-	return max(last, onDisk) + 1, err
+	return max(last, s.lastOnDisk(w.base(RawDir))) + 1
 }
+
+// Attempts returns the attempts at one window that are in the log.
+func (s *Store) Attempts(w Window) []WindowResult { return s.History().Attempts(w) }
 
 // NextProbe is the attempt number that the probe of a block gets next, from 1.
-func (s *Store) NextProbe(b Block) (int, error) {
-	last, err := s.lastOnDisk(probeBase(b))
-	return last + 1, err
-}
+func (s *Store) NextProbe(b Block) int { return s.lastOnDisk(probeBase(b)) + 1 }
 
 // lastOnDisk is the highest attempt number among the raw files of a base path.
-func (s *Store) lastOnDisk(base string) (int, error) {
+// A folder that cannot be read counts as empty: WriteRaw is what refuses a name
+// that is taken.
+func (s *Store) lastOnDisk(base string) int {
 	dir := filepath.Join(s.dir, filepath.FromSlash(path.Dir(base)))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		if os.IsNotExist(err) {
-			return 0, nil
-		}
-		return 0, fmt.Errorf("looking for raw files: %w", err)
+		return 0
 	}
 	last := 0
 	prefix := path.Base(base) + "_a"
@@ -106,7 +103,7 @@ func (s *Store) lastOnDisk(base string) (int, error) {
 			last = max(last, n)
 		}
 	}
-	return last, nil
+	return last
 }
 
 // Planned is the number of windows that the run is to measure in all.
