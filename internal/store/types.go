@@ -15,23 +15,27 @@ const Version = 1
 // Run is run.json: the identity of a run and everything a reader needs to
 // judge whether two runs may be compared.
 type Run struct {
-	Version     int                `json:"version"`
-	ID          string             `json:"id"`
-	Percore     string             `json:"percore"` // version of the driver
-	Started     time.Time          `json:"started"`
-	Ended       *time.Time         `json:"ended,omitempty"`
-	Seed        uint64             `json:"seed"` // orders the candidates of each repetition
-	Suite       profile.Suite      `json:"suite"`
-	Profile     profile.Profile    `json:"profile"` // as resolved: no auto left in it
-	Preset      profile.Preset     `json:"preset"`  // as selected: only what this run measures
-	Candidates  []string           `json:"candidates"`
-	Flavour     profile.Flavour    `json:"flavour"`
-	Versions    map[string]string  `json:"versions"` // go, php-fpm, frankenphp, postgresql, nginx, oha, ...
-	Images      map[string]string  `json:"images"`   // image name -> engine image id
-	Hosts       []HostFacts        `json:"hosts"`
-	Comparable  bool               `json:"comparable"` // whether figures may stand beside the published ones
-	Caveats     []string           `json:"caveats,omitempty"`
-	FsyncPerSec map[string]float64 `json:"fsync_per_s,omitempty"` // pg_test_fsync: method -> operations per second
+	Version int             `json:"version"`
+	ID      string          `json:"id"`
+	Percore string          `json:"percore"` // version of the driver
+	Started time.Time       `json:"started"`
+	Ended   *time.Time      `json:"ended,omitempty"`
+	Seed    uint64          `json:"seed"` // orders the candidates of each repetition
+	Suite   profile.Suite   `json:"suite"`
+	Profile profile.Profile `json:"profile"` // as resolved: no auto left in it
+	Preset  profile.Preset  `json:"preset"`  // as selected: only what this run measures
+	// ProfileSource and PresetSource say where the two came from, a name or the
+	// path of a file: resuming reads them again and refuses when they changed.
+	ProfileSource string             `json:"profile_source,omitempty"`
+	PresetSource  string             `json:"preset_source,omitempty"`
+	Candidates    []string           `json:"candidates"`
+	Flavour       profile.Flavour    `json:"flavour"`
+	Versions      map[string]string  `json:"versions"` // go, php-fpm, frankenphp, postgresql, nginx, oha, ...
+	Images        map[string]string  `json:"images"`   // image name -> engine image id
+	Hosts         []HostFacts        `json:"hosts"`
+	Comparable    bool               `json:"comparable"` // whether figures may stand beside the published ones
+	Caveats       []string           `json:"caveats,omitempty"`
+	FsyncPerSec   map[string]float64 `json:"fsync_per_s,omitempty"` // pg_test_fsync: method -> operations per second
 }
 
 // HostFacts is what a host says of itself.

@@ -1,0 +1,17 @@
+package main
+
+import "github.com/spf13/cobra"
+
+// subcommands lists them in the order in which a user meets them.
+func subcommands(a *app) []*cobra.Command {
+	return []*cobra.Command{
+		newDoctorCmd(a),
+		newRunCmd(a),
+		newVerifyCmd(a),
+		newLsCmd(a),
+		newShowCmd(a),
+		newReportCmd(a),
+		newCleanCmd(a),
+		newVersionCmd(a),
+	}
+}

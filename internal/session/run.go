@@ -1,0 +1,405 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/percore/percore/internal/contract"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/images"
+	"github.com/percore/percore/internal/lab"
+	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/store"
+)
+
+// stateDir holds what outlives a run and is not a result: the signing keys.
+const stateDir = ".percore"
+
+// bench is a lab that is up, with what it takes to check and measure the
+// candidates.
+type bench struct {
+	*Prepared
+	console Console
+	keys    *contract.Keys
+	images  map[string]images.Image
+	lab     *lab.Lab
+}
+
+// Run measures a new run and returns its results folder, also beside an error
+// when there is one already: what was measured is kept in it.
+func Run(ctx context.Context, p *Prepared, c Console) (dir string, err error) {
+	b := &bench{Prepared: p, console: c}
+	if err := b.build(ctx); err != nil {
+		return "", err
+	}
+	st, err := store.Create(p.Results, b.describe())
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return st.Dir(), b.measure(ctx, st, "start")
+}
+
+// Resume carries on a run at its next unfinished window. It refuses when what
+// the run was started with has changed since.
+func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err error) {
+	b := &bench{Prepared: p, console: c}
+	if err := st.Lock(); err != nil {
+		return err
+	}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	now := b.describe()
+	if err := st.CheckResume(now); err != nil {
+		return err
+	}
+	was := st.Run()
+	for _, name := range slices.Sorted(maps.Keys(now.Images)) {
+		if old := was.Images[name]; old != now.Images[name] {
+			return fail.Input("run %s cannot be carried on: image %s was %s and is %s now, so its sources have changed; undo the change, or start a new run", was.ID, name, old, now.Images[name])
+		}
+	}
+	return b.measure(ctx, st, "resume")
+}
+
+// ResumeOptions are the options that continue a stored run as it was started.
+func ResumeOptions(o Options, was store.Run) Options {
+	if o.Profile == "" || o.Profile == "auto" {
+		o.Profile = was.ProfileSource
+	}
+	if o.Preset == "" || o.Preset == "auto" {
+		o.Preset = was.PresetSource
+	}
+	if o.Flavour == "" || o.Flavour == profile.FlavourAuto {
+		o.Flavour = was.Flavour
+	}
+	o.Seed = was.Seed
+	if len(o.Selection.Candidates) == 0 {
+		o.Selection.Candidates = was.Candidates
+	}
+	if len(o.Selection.Scenarios) == 0 {
+		for _, s := range was.Suite.Scenarios {
+			o.Selection.Scenarios = append(o.Selection.Scenarios, s.ID)
+		}
+	}
+	if len(o.Selection.Phases) == 0 {
+		for _, ph := range was.Preset.Phases {
+			o.Selection.Phases = append(o.Selection.Phases, ph.ID)
+		}
+	}
+	return o
+}
+
+// build settles the flavour and makes sure that every image is on the engine.
+func (b *bench) build(ctx context.Context) error {
+	names := []string{lab.ImageDatabase, lab.ImageTools}
+	for _, c := range b.Suite.Candidates {
+		if !slices.Contains(names, c.Image) {
+			names = append(names, c.Image)
+		}
+	}
+	builder := &images.Builder{Engine: b.Engine.API(), Root: b.Root, Progress: b.buildProgress()}
+	b.console.Transient("choosing the image flavour")
+	choice, err := builder.Choose(ctx, b.Profile.Flavour, names...)
+	if err != nil {
+		return err
+	}
+	b.Profile.Flavour = choice.Flavour
+	b.console.Printf("flavour %s: %s", choice.Flavour, choice.Reason)
+	plan, err := builder.Plan(ctx, choice.Flavour, names...)
+	if err != nil {
+		return err
+	}
+	if missing := plan.Missing(); len(missing) > 0 {
+		b.console.Printf("%d image(s) to build, about %s on two cores", len(missing), plan.Estimate().Round(time.Minute))
+	} else {
+		b.console.Printf("images are built already")
+	}
+	if b.images, err = builder.Build(ctx, choice.Flavour, names...); err != nil {
+		return err
+	}
+	if b.keys, err = contract.OpenKeys(filepath.Join(b.Root, stateDir, "keys")); err != nil {
+		return err
+	}
+	return nil
+}
+
+// describe is run.json before anything has been measured.
+func (b *bench) describe() store.Run {
+	run := store.Run{
+		ID:            time.Now().UTC().Format("20060102-150405") + "-" + b.Profile.Name + "-" + b.Preset.Name,
+		Percore:       b.Version,
+		Started:       time.Now().UTC(),
+		Seed:          b.Seed,
+		Suite:         b.Suite,
+		Profile:       b.Profile,
+		Preset:        b.Preset,
+		ProfileSource: b.source(b.Options.Profile, b.Profile.Name),
+		PresetSource:  b.source(b.Options.Preset, b.Preset.Name),
+		Candidates:    b.Candidates(),
+		Flavour:       b.Profile.Flavour,
+		Images:        map[string]string{},
+		Comparable:    b.Comparable(),
+		Caveats:       b.Caveats(),
+	}
+	for name, img := range b.images {
+		run.Images[name] = img.Tag
+	}
+	return run
+}
+
+// source is how a profile or preset is found again: the path of a file, made
+// absolute, or the name of one that ships with percore.
+func (b *bench) source(given, name string) string {
+	if given == "auto" || given == name {
+		return name
+	}
+	if abs, err := filepath.Abs(given); err == nil {
+		return abs
+	}
+	return given
+}
+
+// measure brings the lab up, checks the candidates and runs the protocol into
+// the store. However it ends, the log of the run says so.
+func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (err error) {
+	start, err := json.Marshal(map[string]any{"argv": os.Args, "reason": reason})
+	if err != nil {
+		return err
+	}
+	if err := st.Append(store.Event{Type: store.EventRunStarted, Message: reason, Data: start}); err != nil {
+		return err
+	}
+	defer func() {
+		e := store.Event{Type: store.EventRunEnded, Message: store.StateComplete}
+		switch {
+		case ctx.Err() != nil:
+			e.Message = store.StateInterrupted
+		case err != nil:
+			e.Message, e.Error = store.StateFailed, err.Error()
+		}
+		err = errors.Join(err, st.Append(e))
+		run := st.Run()
+		now := time.Now().UTC()
+		run.Ended = &now
+		err = errors.Join(err, st.SaveRun(run))
+	}()
+	if err := b.up(ctx, st.Run().ID); err != nil {
+		return err
+	}
+	defer func() {
+		b.console.Transient("removing containers and network")
+		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
+	}()
+	if err := b.facts(ctx, st); err != nil {
+		return err
+	}
+	if err := b.verify(ctx, st.Append); err != nil {
+		return err
+	}
+	r := &protocol.Runner{
+		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
+		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(),
+	}
+	if done := r.Finished(); done > 0 {
+		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
+	}
+	return r.Run(ctx)
+}
+
+// up starts the lab: database, network, and the seed where the volume lacks it.
+func (b *bench) up(ctx context.Context, runID string) error {
+	id := contract.Identity{Issuer: b.Suite.Issuer, Audience: b.Suite.Audience, Subject: b.Suite.Subject}
+	signed, err := b.keys.LoadTokens(id, b.scopes(), time.Now().Add(b.tokenLife()))
+	if err != nil {
+		return err
+	}
+	tokens := map[string]load.Token{}
+	for scope, t := range signed {
+		tokens[scope] = load.Token(t.Reveal())
+	}
+	tags := map[string]string{}
+	for name, img := range b.images {
+		tags[name] = img.Tag
+	}
+	b.console.Transient("starting PostgreSQL")
+	b.lab, err = lab.New(ctx, lab.Config{
+		RunID: runID, Profile: b.Profile, Suite: b.Suite, Flavour: b.Profile.Flavour, Images: tags,
+		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: lab.Local(b.Engine), Say: b.console.Status,
+	})
+	if err != nil {
+		return err
+	}
+	if s := b.lab.Seeded(); s.Reused {
+		b.console.Printf("database: PostgreSQL is up, its %d rows are seeded already", b.Suite.Rows)
+	} else {
+		b.console.Printf("database: PostgreSQL is up, %d rows seeded in %s", b.Suite.Rows, s.Took.Round(time.Second))
+	}
+	return nil
+}
+
+// facts completes run.json with what only the running lab can say.
+func (b *bench) facts(ctx context.Context, st *store.Store) error {
+	b.console.Transient("reading versions and host facts")
+	run := st.Run()
+	var err error
+	if run.Hosts, err = b.lab.HostFacts(ctx); err != nil {
+		return err
+	}
+	versions, err := b.lab.Versions(ctx)
+	if err != nil {
+		return err
+	}
+	run.Versions = map[string]string{}
+	for image, programs := range versions {
+		for program, v := range programs {
+			key := program
+			if slices.Contains([]string{lab.ImageTools, lab.ImageDatabase}, image) {
+				key = program
+			} else if program != image {
+				key = image + "/" + program
+			}
+			run.Versions[key] = v
+		}
+	}
+	for _, c := range b.lab.Caveats() {
+		if !slices.Contains(run.Caveats, c) {
+			run.Caveats = append(run.Caveats, c)
+			run.Comparable = false
+		}
+	}
+	if len(run.FsyncPerSec) == 0 {
+		b.console.Transient("timing fsync on the database's volume")
+		if run.FsyncPerSec, err = b.lab.Fsync(ctx); err != nil {
+			return err
+		}
+	}
+	for _, c := range run.Caveats {
+		b.console.Printf("note: %s", c)
+	}
+	return st.SaveRun(run)
+}
+
+// verify checks every candidate against the contract. One that fails a case
+// may not be measured.
+func (b *bench) verify(ctx context.Context, keep func(store.Event) error) error {
+	c, err := contract.Load(filepath.Join(b.Root, "candidates", "contract.yaml"))
+	if err != nil {
+		return err
+	}
+	b.console.Transient("copying the database for the contract check")
+	if err := b.lab.FreshDatabase(ctx); err != nil {
+		return err
+	}
+	var reports []contract.Report
+	var failed []string
+	for _, id := range b.Candidates() {
+		report, err := b.verifyOne(ctx, c, id)
+		if err != nil {
+			return fmt.Errorf("contract check of %s: %w", id, err)
+		}
+		data, err := json.Marshal(report)
+		if err != nil {
+			return err
+		}
+		if err := keep(store.Event{Type: store.EventVerify, Message: id, Data: data}); err != nil {
+			return err
+		}
+		for line := range strings.Lines(report.Summary()) {
+			b.console.Printf("contract %s", strings.TrimRight(line, "\n"))
+		}
+		if !report.OK() {
+			failed = append(failed, id)
+		}
+		reports = append(reports, report)
+	}
+	for _, d := range contract.Compare(reports) {
+		b.console.Printf("contract: the candidates differ in %s", d)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%s failed the contract check, and what breaks the contract may not be measured; mend it, or leave it out with --candidates", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+func (b *bench) verifyOne(ctx context.Context, c *contract.Contract, id string) (_ contract.Report, err error) {
+	b.console.Transient("contract %s: starting", id)
+	server, err := b.lab.StartCandidate(ctx, id)
+	if err != nil {
+		return contract.Report{}, err
+	}
+	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
+	rows := b.lab.Rows()
+	last, err := rows.Last(ctx)
+	if err != nil {
+		return contract.Report{}, err
+	}
+	report, err := contract.Run(ctx, c, contract.Target{
+		Name: id, Dial: b.lab.Dial(server), Rows: rows, Keys: b.keys, Host: b.lab.ServerHost(),
+		Identity: contract.Identity{Issuer: b.Suite.Issuer, Audience: b.Suite.Audience, Subject: b.Suite.Subject},
+		Progress: func(done, total int) { b.console.Transient("contract %s: %d of %d cases", id, done, total) },
+	})
+	if err != nil {
+		return report, err
+	}
+	return report, b.lab.ForgetRows(ctx, last)
+}
+
+// Verify builds the images and checks the candidates, and measures nothing.
+func Verify(ctx context.Context, p *Prepared, c Console) (err error) {
+	b := &bench{Prepared: p, console: c}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	if err := b.up(ctx, "verify-"+time.Now().UTC().Format("20060102-150405")); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx))) }()
+	return b.verify(ctx, func(store.Event) error { return nil })
+}
+
+// buildProgress shows builds: a line for each image and each of its steps, and
+// on a terminal what the running step last printed.
+func (b *bench) buildProgress() func(images.Event) {
+	step := ""
+	return func(e images.Event) {
+		head := fmt.Sprintf("image %d of %d, %s", e.Index, e.Count, e.Image)
+		switch e.Kind {
+		case images.Waiting:
+			b.console.Status("waiting for another percore that is building images")
+		case images.Reused:
+			b.console.Debugf("image %s is there: %s", e.Image, e.Tag)
+		case images.Started:
+			step = ""
+			b.console.Printf("%s: building, about %s", head, e.Estimate.Round(time.Second))
+		case images.Stepped:
+			step = e.Command
+			b.console.Status("%s: step %d of %d: %s", head, e.Step, e.Steps, shorten(step, 120))
+		case images.Printed:
+			b.console.Debugf("%s", e.Line)
+			b.console.Transient("%s: step %d of %d: %s", head, e.Step, e.Steps, shorten(e.Line, 120))
+		case images.Finished:
+			b.console.Printf("%s: built in %s", head, e.Elapsed.Round(time.Second))
+		}
+	}
+}
+
+// shorten cuts a text to one line of at most n characters.
+func shorten(s string, n int) string {
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	if len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return string(r)
+}
