@@ -71,6 +71,7 @@ func newRootCmd(a *app) *cobra.Command {
 		return fail.Input("%w; percore help lists the flags", err)
 	})
 	cmd.AddCommand(subcommands(a)...)
+	wrapArgs(cmd)
 	for _, sub := range cmd.Commands() {
 		wrapArgs(sub)
 	}
@@ -85,7 +86,7 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fail.Input("%w; percore help %s shows how to call it", err, cmd.Name())
+			return fail.Input("%w; %s --help shows how to call it", err, cmd.CommandPath())
 		}
 		return nil
 	}
