@@ -37,9 +37,10 @@ type Spec struct {
 	NoFile int64  // open files, soft and hard
 	Shm    int64  // bytes of /dev/shm
 
-	Network     string   // name of a network; empty with HostNetwork false means none
-	Aliases     []string // names on that network
-	HostNetwork bool     // use the host's network instead
+	Network     string     // name of a network; none when this and the two below are empty
+	Aliases     []string   // names on that network
+	HostNetwork bool       // use the host's network instead
+	NetworkOf   *Container // use that container's network instead
 
 	Volumes map[string]string // volume name -> path
 	Binds   []Bind            // the engine host's folders
@@ -136,6 +137,8 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 	switch {
 	case s.HostNetwork:
 		host.NetworkMode = network.NetworkHost
+	case s.NetworkOf != nil:
+		host.NetworkMode = container.NetworkMode("container:" + s.NetworkOf.ID)
 	case s.Network != "":
 		host.NetworkMode = container.NetworkMode(s.Network)
 		networking = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{s.Network: {Aliases: s.Aliases}}}
@@ -197,9 +200,10 @@ type State struct {
 	Running   bool
 	PID       int // of process 1, as the engine's host counts
 	Exit      Exit
-	Execs     []string // ids of running execs
-	Started   time.Time
-	ErrorText string // why the engine could not run it
+	Execs     []string  // ids of running execs
+	Started   time.Time // by the engine's clock
+	Finished  time.Time // by the engine's clock; zero while it runs
+	ErrorText string    // why the engine could not run it
 }
 
 // Inspect asks for the container's state.
@@ -217,6 +221,9 @@ func (c *Container) Inspect(ctx context.Context) (State, error) {
 		s.PID = in.State.Pid
 		s.Exit = Exit{Code: in.State.ExitCode, OOMKilled: in.State.OOMKilled}
 		s.Started, _ = time.Parse(time.RFC3339Nano, in.State.StartedAt)
+		if !s.Running {
+			s.Finished, _ = time.Parse(time.RFC3339Nano, in.State.FinishedAt)
+		}
 		s.ErrorText = in.State.Error
 	}
 	return s, nil

@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Row is one row of the table.
@@ -15,50 +18,88 @@ type Row struct {
 	Created time.Time
 }
 
-// Rows watches the rows that are added to the candidates' database. It is not
-// safe for concurrent use.
+// ErrNoRow says that there is no row with the id.
+var ErrNoRow = errors.New("no such row")
+
+// Rows is the table of the candidates' database, on a connection of its own
+// that is opened when it is first needed.
 type Rows struct {
-	s *Server
+	line line
 }
 
-// Rows gives access to the rows of the candidates' database.
-func (s *Server) Rows() *Rows { return &Rows{s} }
+// Rows gives access to the rows of the candidates' database. Close it before
+// the database is replaced.
+func (s *Server) Rows() *Rows {
+	return &Rows{line{open: func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, Database) }}}
+}
 
-// LastID is the largest id in the table, 0 when it is empty.
-func (r *Rows) LastID(ctx context.Context) (int64, error) {
-	var id int64
-	err := r.s.in(ctx, Database, func(c conn) error {
+// Close closes the connection; the next call opens it again.
+func (r *Rows) Close(ctx context.Context) { r.line.Close(ctx) }
+
+// Count returns the number of rows.
+func (r *Rows) Count(ctx context.Context) (n int64, err error) {
+	err = r.line.do(ctx, func(c conn) error {
+		return c.QueryRow(ctx, "SELECT count(*) FROM events").Scan(&n)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting the rows of table events: %w", err)
+	}
+	return n, nil
+}
+
+// Last returns the largest id in the table, 0 when it is empty.
+func (r *Rows) Last(ctx context.Context) (id int64, err error) {
+	err = r.line.do(ctx, func(c conn) error {
 		return c.QueryRow(ctx, "SELECT coalesce(max(id), 0) FROM events").Scan(&id)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("reading the last row's id: %w", err)
+		return 0, fmt.Errorf("reading the last id of table events: %w", err)
 	}
 	return id, nil
 }
 
+const columns = "id, subject, kind, payload::text, created_at"
+
+func scan(row pgx.CollectableRow) (Row, error) {
+	var r Row
+	var payload string
+	err := row.Scan(&r.ID, &r.Subject, &r.Kind, &payload, &r.Created)
+	r.Payload = []byte(payload)
+	return r, err
+}
+
 // After returns the rows with an id above the given one, in the order of their
-// ids, at most 10,000.
-func (r *Rows) After(ctx context.Context, id int64) ([]Row, error) {
-	var out []Row
-	err := r.s.in(ctx, Database, func(c conn) error {
-		rows, err := c.Query(ctx, "SELECT id, subject, kind, payload::text, created_at FROM events WHERE id > $1 ORDER BY id LIMIT 10000", id)
+// ids, at most a hundred.
+func (r *Rows) After(ctx context.Context, id int64) (out []Row, err error) {
+	err = r.line.do(ctx, func(c conn) error {
+		rows, err := c.Query(ctx, "SELECT "+columns+" FROM events WHERE id > $1 ORDER BY id LIMIT 100", id)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var row Row
-			var payload string
-			if err := rows.Scan(&row.ID, &row.Subject, &row.Kind, &payload, &row.Created); err != nil {
-				return err
-			}
-			row.Payload = []byte(payload)
-			out = append(out, row)
-		}
-		return rows.Err()
+		out, err = pgx.CollectRows(rows, scan)
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the rows after id %d: %w", id, err)
+		return nil, fmt.Errorf("reading the rows of table events after id %d: %w", id, err)
+	}
+	return out, nil
+}
+
+// Row returns the row with the id, or ErrNoRow.
+func (r *Rows) Row(ctx context.Context, id int64) (out Row, err error) {
+	err = r.line.do(ctx, func(c conn) error {
+		rows, err := c.Query(ctx, "SELECT "+columns+" FROM events WHERE id = $1", id)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectExactlyOneRow(rows, scan)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Row{}, ErrNoRow
+	}
+	if err != nil {
+		return Row{}, fmt.Errorf("reading row %d of table events: %w", id, err)
 	}
 	return out, nil
 }
@@ -66,7 +107,7 @@ func (r *Rows) After(ctx context.Context, id int64) ([]Row, error) {
 // DeleteAfter deletes the rows with an id above the given one and sets the
 // sequence back to it.
 func (r *Rows) DeleteAfter(ctx context.Context, id int64) error {
-	err := r.s.in(ctx, Database, func(c conn) error {
+	err := r.line.do(ctx, func(c conn) error {
 		if _, err := c.Exec(ctx, "DELETE FROM events WHERE id > $1", id); err != nil {
 			return err
 		}
@@ -74,7 +115,7 @@ func (r *Rows) DeleteAfter(ctx context.Context, id int64) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("deleting the rows after id %d: %w", id, err)
+		return fmt.Errorf("deleting the rows of table events after id %d: %w", id, err)
 	}
 	return nil
 }

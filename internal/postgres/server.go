@@ -33,8 +33,15 @@ type Dial func(ctx context.Context) (net.Conn, error)
 // the maintenance connection run one after another.
 type Server struct {
 	dial Dial
+	main line // to the maintenance database
+}
+
+// line is a connection to one database that is opened when it is needed and
+// kept. Statements on it run one after another.
+type line struct {
+	open func(ctx context.Context) (*pgx.Conn, error)
 	mu   sync.Mutex
-	kept *pgx.Conn // to the maintenance database
+	kept *pgx.Conn
 }
 
 // conn is what the functions of this package need of a connection.
@@ -45,7 +52,11 @@ type conn interface {
 }
 
 // New makes a server of a dial function. Nothing is connected yet.
-func New(dial Dial) *Server { return &Server{dial: dial} }
+func New(dial Dial) *Server {
+	s := &Server{dial: dial}
+	s.main.open = func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, "postgres") }
+	return s
+}
 
 // connect opens a connection to a database as the superuser.
 func (s *Server) connect(ctx context.Context, database string) (*pgx.Conn, error) {
@@ -59,28 +70,45 @@ func (s *Server) connect(ctx context.Context, database string) (*pgx.Conn, error
 	return pgx.ConnectConfig(ctx, config)
 }
 
-// do runs f on the maintenance connection, which is opened when there is none.
-// A connection that broke while it was idle is opened anew once.
-func (s *Server) do(ctx context.Context, f func(conn) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kept != nil {
-		if err := s.kept.Ping(ctx); err != nil {
-			s.drop(ctx)
+// do runs f on the maintenance connection.
+func (s *Server) do(ctx context.Context, f func(conn) error) error { return s.main.do(ctx, f) }
+
+// do runs f on the connection, which is opened when there is none. One that
+// broke while it was idle is opened anew once.
+func (l *line) do(ctx context.Context, f func(conn) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept != nil {
+		if err := l.kept.Ping(ctx); err != nil {
+			l.drop(ctx)
 		}
 	}
-	if s.kept == nil {
-		c, err := s.connect(ctx, "postgres")
+	if l.kept == nil {
+		c, err := l.open(ctx)
 		if err != nil {
 			return err
 		}
-		s.kept = c
+		l.kept = c
 	}
-	err := f(s.kept)
-	if s.kept.IsClosed() {
-		s.kept = nil
+	err := f(l.kept)
+	if l.kept.IsClosed() {
+		l.kept = nil
 	}
 	return err
+}
+
+// Close closes the connection; the next do opens it again.
+func (l *line) Close(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(ctx)
+}
+
+func (l *line) drop(ctx context.Context) {
+	if l.kept != nil {
+		closeConn(ctx, l.kept)
+		l.kept = nil
+	}
 }
 
 // in runs f on a connection of its own to a database.
@@ -93,13 +121,6 @@ func (s *Server) in(ctx context.Context, database string, f func(conn) error) er
 	return f(c)
 }
 
-func (s *Server) drop(ctx context.Context) {
-	if s.kept != nil {
-		closeConn(ctx, s.kept)
-		s.kept = nil
-	}
-}
-
 func closeConn(ctx context.Context, c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -107,11 +128,7 @@ func closeConn(ctx context.Context, c *pgx.Conn) {
 }
 
 // Close closes the maintenance connection.
-func (s *Server) Close(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop(ctx)
-}
+func (s *Server) Close(ctx context.Context) { s.main.Close(ctx) }
 
 // WaitReady waits until the server answers a query. It gives up when the
 // context ends or when alive, which may be nil, returns an error.

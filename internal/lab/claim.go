@@ -1,0 +1,247 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/profile"
+)
+
+// whatTools is the idle container that every host of a run has. While the
+// driver lives, a process in it reads from the driver; the process ends with
+// the connection. That is how another driver tells a run that is being
+// measured from one whose driver is gone.
+const whatTools = "tools"
+
+// labelShared marks the containers of a lab that claims no engine for itself.
+const labelShared = "io.percore.shared"
+
+// infancy is how long a run may take from its first container to the process
+// that proves its driver alive.
+const infancy = 20 * time.Second
+
+// Live lists the runs that a living driver is measuring on the engine.
+func Live(ctx context.Context, e *engine.Engine) ([]string, error) {
+	live, _, err := runs(ctx, e)
+	return live, err
+}
+
+// runs sorts the runs that have containers on the engine into those whose
+// driver is connected and the dead. Runs that share the engine are neither.
+func runs(ctx context.Context, e *engine.Engine) (live, dead []string, err error) {
+	containers, err := e.Containers(ctx, map[string]string{engine.Label: "1", engine.LabelRun: ""})
+	if err != nil {
+		return nil, nil, err
+	}
+	alive := map[string]bool{}
+	for _, c := range containers {
+		if c.Labels[labelShared] == "1" {
+			continue
+		}
+		run := c.Run()
+		alive[run] = alive[run] || time.Since(c.Created) < infancy
+		if c.Running && c.Labels[engine.LabelRole] == whatTools && !alive[run] {
+			state, err := e.Container(c.ID, c.Name).Inspect(ctx)
+			if err != nil {
+				continue // removed meanwhile
+			}
+			alive[run] = len(state.Execs) > 0
+		}
+	}
+	for _, run := range slices.Sorted(maps.Keys(alive)) {
+		if alive[run] {
+			live = append(live, run)
+		} else {
+			dead = append(dead, run)
+		}
+	}
+	return live, dead, nil
+}
+
+// claim takes a host for this run: refuses it when another run is being
+// measured there, removes what dead runs left, creates the network, starts the
+// tools container and ties it to this process.
+func (l *Lab) claim(ctx context.Context, h *Host) error {
+	if !l.cfg.Shared {
+		live, dead, err := runs(ctx, h.Engine)
+		if err != nil {
+			return err
+		}
+		for _, run := range live {
+			if run == l.cfg.RunID {
+				return fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", run, h.Engine.Host())
+			}
+			return fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", run, h.Engine.Host())
+		}
+		for _, run := range dead {
+			removed, err := removeRun(ctx, h.Engine, run)
+			if err != nil {
+				return err
+			}
+			l.cfg.Say("removed %d leftovers of run %s, whose driver is gone", len(removed), run)
+		}
+	}
+	l.claimed = append(l.claimed, h)
+	if _, err := removeRun(ctx, h.Engine, l.cfg.RunID); err != nil {
+		return err
+	}
+	if !h.HostNetwork {
+		labels := map[string]string{engine.Label: "1", engine.LabelRun: l.cfg.RunID, engine.LabelKind: engine.KindNetwork}
+		if _, err := h.Engine.CreateNetwork(ctx, l.network, labels); err != nil {
+			return err
+		}
+	}
+	s := l.spec(profile.Load, whatTools, l.cfg.Images[ImageTools])
+	s.HostNetwork = h.HostNetwork
+	s.Entrypoint, s.Cmd = []string{"sleep"}, []string{"infinity"}
+	s.Init = true
+	if h != l.host(profile.Load) {
+		s.CPUs = "" // the load role's CPUs are another machine's
+	}
+	c, err := h.Engine.Run(ctx, s)
+	if err != nil {
+		return err
+	}
+	l.tools[h] = c
+	release, err := lease(ctx, c)
+	if err != nil {
+		return err
+	}
+	l.leases = append(l.leases, release)
+	return nil
+}
+
+// lease starts a process in the container that lives as long as this one.
+func lease(ctx context.Context, c *engine.Container) (release func(), err error) {
+	r, w := io.Pipe()
+	leaseCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Exec(leaseCtx, r, "cat")
+		done <- err
+	}()
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		state, err := c.Inspect(ctx)
+		if err == nil && len(state.Execs) > 0 {
+			break
+		}
+		select {
+		case execErr := <-done:
+			err = errors.Join(err, execErr)
+		case <-time.After(20 * time.Millisecond):
+			if err == nil && time.Now().Before(deadline) {
+				continue
+			}
+		}
+		cancel()
+		w.Close()
+		return nil, fmt.Errorf("marking the engine as used: %w", errors.Join(err, ctx.Err()))
+	}
+	return func() { w.Close(); cancel() }, nil
+}
+
+// RemoveLeftovers removes the containers and networks of a run whose driver was
+// killed, and returns what it removed.
+func RemoveLeftovers(ctx context.Context, e *engine.Engine, runID string) ([]engine.Thing, error) {
+	return removeRun(ctx, e, runID)
+}
+
+// removeRun removes the containers of a run, then its networks.
+func removeRun(ctx context.Context, e *engine.Engine, runID string) ([]engine.Thing, error) {
+	labels := map[string]string{engine.Label: "1", engine.LabelRun: runID}
+	containers, err := e.Containers(ctx, labels)
+	if err != nil {
+		return nil, err
+	}
+	if err := stopDatabases(ctx, e, containers); err != nil {
+		return nil, err
+	}
+	if err := remove(ctx, e, containers); err != nil {
+		return nil, err
+	}
+	networks, err := e.Networks(ctx, labels)
+	if err != nil {
+		return containers, err
+	}
+	return append(containers, networks...), remove(ctx, e, networks)
+}
+
+// stopDatabases shuts running databases down cleanly: their volume outlives
+// them.
+func stopDatabases(ctx context.Context, e *engine.Engine, containers []engine.Thing) error {
+	for _, t := range containers {
+		if t.Running && t.Labels[engine.LabelRole] == whatDatabase {
+			if err := e.Container(t.ID, t.Name).Stop(ctx, 30*time.Second); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes things of one kind side by side.
+func remove(ctx context.Context, e *engine.Engine, things []engine.Thing) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for _, t := range things {
+		g.Go(func() error { return e.Delete(ctx, t) })
+	}
+	return g.Wait()
+}
+
+// CleanOptions say what Clean removes beyond containers, networks and volumes.
+type CleanOptions struct {
+	Images bool // the images as well
+	// Force removes also what belongs to a run that is being measured.
+	Force bool
+
+	labels map[string]string // further labels that things must carry; tests only
+}
+
+// Clean removes every container, network and volume that carries percore's
+// label, images too when asked, and nothing else. It returns what it removed,
+// also beside an error. Without Force it refuses while a run is being measured.
+func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thing, error) {
+	if !o.Force {
+		live, err := Live(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		if len(live) > 0 {
+			return nil, fmt.Errorf("run %s is using the engine at %s; stop it first, or clean with --force", strings.Join(live, ", "), e.Host())
+		}
+	}
+	labels := map[string]string{engine.Label: "1"}
+	maps.Copy(labels, o.labels)
+	lists := []func(context.Context, map[string]string) ([]engine.Thing, error){e.Containers, e.Networks, e.Volumes}
+	if o.Images {
+		lists = append(lists, e.Images)
+	}
+	var removed []engine.Thing
+	for i, list := range lists {
+		things, err := list(ctx, labels)
+		if err != nil {
+			return removed, err
+		}
+		if i == 0 {
+			if err := stopDatabases(ctx, e, things); err != nil {
+				return removed, err
+			}
+		}
+		if err := remove(ctx, e, things); err != nil {
+			return removed, err
+		}
+		removed = append(removed, things...)
+	}
+	return removed, nil
+}

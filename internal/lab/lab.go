@@ -1,0 +1,284 @@
+// Package lab runs a lab on Docker Engines: the database, the candidates, the
+// reference probe, the load generator and the sampler, each in a container on
+// the CPUs that the profile gives its role. It implements protocol.Lab.
+//
+// A lab on one engine has a private bridge network; roles on machines of their
+// own use the machines' network. Nothing is published and nothing of the
+// driver's disk is mounted: the driver speaks to servers through a process in a
+// container, and files travel over the Engine API. A window runs in a detached
+// container, so a driver that loses its connection loses nothing.
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/postgres"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
+)
+
+var _ protocol.Lab = (*Lab)(nil)
+
+// Names of images that are not candidates'.
+const (
+	ImageTools    = "tools"    // load generator, sampler, reference probe, socat
+	ImageDatabase = "postgres" // PostgreSQL
+)
+
+// Ports that servers listen on.
+const (
+	databasePort = "5432"
+	httpPort     = "8080"
+)
+
+// Host is a machine with a Docker Engine that plays one or more roles.
+type Host struct {
+	Name   string // for people: "local", "app"
+	Engine *engine.Engine
+	// Address is where the other hosts reach it. It is used with HostNetwork.
+	Address string
+	// HostNetwork makes containers use the machine's own network. Without it
+	// all roles are on this host and share a private bridge network.
+	HostNetwork bool
+}
+
+// Local is a lab on one engine: every role on the same host, on a private
+// network.
+func Local(e *engine.Engine) map[profile.Role]*Host {
+	h := &Host{Name: "local", Engine: e}
+	return map[profile.Role]*Host{profile.App: h, profile.DB: h, profile.Load: h}
+}
+
+// Config is what a lab is made of.
+type Config struct {
+	RunID     string
+	Profile   profile.Profile // resolved: no auto in it
+	Suite     profile.Suite
+	Flavour   profile.Flavour       // of the images; volumes of different flavours are kept apart
+	Images    map[string]string     // image name -> tag on the engines
+	PublicKey string                // PEM, for the candidates
+	Tokens    map[string]load.Token // scope -> token that the load generator sends
+	Hosts     map[profile.Role]*Host
+
+	// Shared lets the lab run beside other runs on the same engines. Its
+	// figures are then good for nothing but tests.
+	Shared bool
+	// ReadyTimeout is how long a server may take to become ready; 0 means a
+	// minute.
+	ReadyTimeout time.Duration
+	// Say is told what is being done, one line each; nil for silence.
+	Say func(format string, args ...any)
+
+	outFile string // where the load generator writes; tests only
+}
+
+// Lab is the hosts of a run with what runs on them.
+type Lab struct {
+	cfg     Config
+	network string
+	seed    postgres.Seed
+
+	tools    map[*Host]*engine.Container // one per host, idle: the driver's foot in the door
+	claimed  []*Host // where this run may remove what carries its id
+	leases   []func()
+	password string
+	db       *engine.Container
+	dbPID    int
+	sql      *postgres.Server
+	rows     *postgres.Rows
+
+	caveats []string
+	seeded  postgres.Seeded
+
+	mu      sync.Mutex
+	servers map[*server]bool
+	closed  bool
+}
+
+// New prepares the hosts: it refuses engines that another run is using, removes
+// what dead runs left there, creates the network, starts the database with the
+// protocol's settings on its volume, and seeds the template unless the volume
+// has it. On an error what was created is removed again.
+func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.ReadyTimeout == 0 {
+		cfg.ReadyTimeout = time.Minute
+	}
+	if cfg.Say == nil {
+		cfg.Say = func(string, ...any) {}
+	}
+	if cfg.outFile == "" {
+		cfg.outFile = "/tmp/percore.oha.json"
+	}
+	l := &Lab{
+		cfg:      cfg,
+		network:  "percore-" + cfg.RunID,
+		seed:     postgres.Seed{Rows: cfg.Suite.Rows, Subject: cfg.Suite.Subject},
+		tools:    map[*Host]*engine.Container{},
+		servers:  map[*server]bool{},
+		password: nonce(16),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, h := range l.hosts() {
+		if err := l.claim(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.startDatabase(ctx); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// check refuses a configuration that cannot work.
+func (c Config) check() error {
+	if c.RunID == "" {
+		return errors.New("a lab needs a run id")
+	}
+	private := false
+	for _, r := range profile.Roles() {
+		h := c.Hosts[r]
+		if h == nil || h.Engine == nil {
+			return fmt.Errorf("the lab has no host for role %s", r)
+		}
+		if h.HostNetwork && h.Address == "" {
+			return fmt.Errorf("host %s uses the host's network and has no address", h.Name)
+		}
+		private = private || !h.HostNetwork
+		if res := c.Profile.Roles[r]; res.CPUs == "" || res.CPUs == profile.AutoCPUs {
+			return fmt.Errorf("profile %s gives role %s no CPUs", c.Profile.Name, r)
+		}
+	}
+	app, db, gen := c.Hosts[profile.App], c.Hosts[profile.DB], c.Hosts[profile.Load]
+	if private && (app != db || app != gen) {
+		return errors.New("roles on different hosts need host networking on each of them")
+	}
+	if app != db {
+		return errors.New("the roles app and db are on different hosts, and one sampler cannot see both")
+	}
+	for _, name := range []string{ImageTools, ImageDatabase} {
+		if c.Images[name] == "" {
+			return fmt.Errorf("the lab has no image named %s", name)
+		}
+	}
+	return nil
+}
+
+// hosts are the distinct hosts, in the order of their roles.
+func (l *Lab) hosts() []*Host {
+	var out []*Host
+	for _, r := range profile.Roles() {
+		if h := l.cfg.Hosts[r]; !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (l *Lab) host(r profile.Role) *Host { return l.cfg.Hosts[r] }
+
+// CPUs returns the CPUs of a role and the engine they belong to.
+func (l *Lab) CPUs(r profile.Role) (host string, cpus profile.CPUSet) {
+	return l.host(r).Engine.Host(), l.cfg.Profile.Roles[r].CPUs
+}
+
+// Caveats are sentences about the lab that a report must repeat.
+func (l *Lab) Caveats() []string { return slices.Clone(l.caveats) }
+
+// Seeded says whether the template was reused and how long seeding took.
+func (l *Lab) Seeded() postgres.Seeded { return l.seeded }
+
+// address is where the other containers reach a role's server.
+func (l *Lab) address(r profile.Role, port string) string {
+	name := string(r) // the alias on the private network
+	if h := l.host(r); h.HostNetwork {
+		name = h.Address
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// spec is a container of a role, on the role's CPUs, with no memory limit.
+func (l *Lab) spec(r profile.Role, what, image string) engine.Spec {
+	s := engine.Spec{
+		Name:   fmt.Sprintf("percore-%s-%s-%s", l.cfg.RunID, what, nonce(3)),
+		Image:  image,
+		CPUs:   string(l.cfg.Profile.Roles[r].CPUs),
+		NoFile: 65536,
+		Labels: l.labels(what),
+	}
+	if h := l.host(r); h.HostNetwork {
+		s.HostNetwork = true
+	} else {
+		s.Network = l.network
+	}
+	return s
+}
+
+// labels are those of a container.
+func (l *Lab) labels(what string) map[string]string {
+	labels := map[string]string{
+		engine.Label: "1", engine.LabelRun: l.cfg.RunID, engine.LabelKind: engine.KindContainer, engine.LabelRole: what,
+	}
+	if l.cfg.Shared {
+		labels[labelShared] = "1"
+	}
+	return labels
+}
+
+// nonce is a random text of n bytes in hexadecimal.
+func nonce(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// cleanupContext outlives a cancelled run for as long as removing takes.
+func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+}
+
+// Close stops the database cleanly and removes the containers and the network
+// of the run; the seeded volume stays.
+func (l *Lab) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	ctx, cancel := cleanupContext(ctx)
+	defer cancel()
+	if l.sql != nil {
+		l.rows.Close(ctx)
+		l.sql.Close(ctx)
+	}
+	var errs []error
+	if l.db != nil {
+		errs = append(errs, l.db.Stop(ctx, 30*time.Second))
+	}
+	for _, release := range l.leases {
+		release()
+	}
+	for _, h := range l.claimed {
+		_, err := removeRun(ctx, h.Engine, l.cfg.RunID)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}

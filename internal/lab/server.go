@@ -1,0 +1,185 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/postgres"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
+)
+
+const whatApp = "app"
+
+// logLines is how many last lines of a candidate's log an error quotes.
+const logLines = 40
+
+// server is a running probe or candidate.
+type server struct {
+	lab  *Lab
+	name string
+	c    *engine.Container
+	pid  int
+	// grace is how long it may take to end when it is asked to.
+	grace time.Duration
+}
+
+func (s *server) Name() string { return s.name }
+
+// Log returns what the container has printed so far, at most the last 8 MiB.
+func (s *server) Log(ctx context.Context) ([]byte, error) { return s.c.Logs(ctx, 0) }
+
+// Stop asks the server to end and removes its container.
+func (s *server) Stop(ctx context.Context) error {
+	s.lab.mu.Lock()
+	delete(s.lab.servers, s)
+	s.lab.mu.Unlock()
+	var err error
+	if s.grace > 0 {
+		err = s.c.Stop(ctx, s.grace)
+	}
+	return errors.Join(err, s.c.Remove(ctx))
+}
+
+// Dial connects to a running server, for the contract check.
+func (l *Lab) Dial(s protocol.Server) func(ctx context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		if _, ok := s.(*server); !ok {
+			return nil, fmt.Errorf("%s is not a server of this lab", s.Name())
+		}
+		return l.dialApp(ctx)
+	}
+}
+
+func (l *Lab) dialApp(ctx context.Context) (net.Conn, error) {
+	return l.tools[l.host(profile.Load)].DialTCP(ctx, l.address(profile.App, httpPort))
+}
+
+// ServerHost is the Host header under which servers are reached.
+func (l *Lab) ServerHost() string { return l.address(profile.App, httpPort) }
+
+// appSpec is a container on the application's cores and memory.
+func (l *Lab) appSpec(image string) engine.Spec {
+	s := l.spec(profile.App, whatApp, image)
+	s.Memory = int64(l.cfg.Profile.Roles[profile.App].Memory)
+	if !s.HostNetwork {
+		s.Aliases = []string{string(profile.App)}
+	}
+	s.Env = map[string]string{"PERCORE_CORES": strconv.Itoa(l.cfg.Profile.Roles[profile.App].CPUs.Count())}
+	return s
+}
+
+// StartProbe starts the reference server on the candidate's cores.
+func (l *Lab) StartProbe(ctx context.Context) (protocol.Server, error) {
+	s := l.appSpec(l.cfg.Images[ImageTools])
+	s.Cmd = []string{"percore-probe"}
+	return l.start(ctx, "probe", s, "/", 0)
+}
+
+// StartCandidate starts a fresh container of the candidate and returns when it
+// answers.
+func (l *Lab) StartCandidate(ctx context.Context, id string) (protocol.Server, error) {
+	var found *profile.Candidate
+	for i := range l.cfg.Suite.Candidates {
+		if l.cfg.Suite.Candidates[i].ID == id {
+			found = &l.cfg.Suite.Candidates[i]
+		}
+	}
+	if found == nil {
+		return nil, fail.Input("suite %s has no candidate %q", l.cfg.Suite.Name, id)
+	}
+	image := l.cfg.Images[found.Image]
+	if image == "" {
+		return nil, fmt.Errorf("candidate %s: the lab has no image named %s", id, found.Image)
+	}
+	s := l.appSpec(image)
+	host, port, err := net.SplitHostPort(l.address(profile.DB, databasePort))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range map[string]string{
+		"PERCORE_PUBLIC_KEY":        l.cfg.PublicKey,
+		"PERCORE_ISSUER":            l.cfg.Suite.Issuer,
+		"PERCORE_AUDIENCE":          l.cfg.Suite.Audience,
+		"PERCORE_DATABASE_HOST":     host,
+		"PERCORE_DATABASE_PORT":     port,
+		"PERCORE_DATABASE_NAME":     postgres.Database,
+		"PERCORE_DATABASE_USER":     postgres.User,
+		"PERCORE_DATABASE_PASSWORD": l.password,
+		"PERCORE_POOL":              strconv.Itoa(l.cfg.Profile.DatabaseConnections),
+	} {
+		s.Env[k] = v
+	}
+	return l.start(ctx, id, s, "/healthz", 5*time.Second)
+}
+
+// start runs a server's container and waits until the path answers 200.
+func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path string, grace time.Duration) (protocol.Server, error) {
+	c, err := l.host(profile.App).Engine.Run(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	s := &server{lab: l, name: name, c: c, grace: grace}
+	if s.pid, err = l.ready(ctx, s, path); err != nil {
+		cleanup, cancel := cleanupContext(ctx)
+		defer cancel()
+		log, _ := c.Logs(cleanup, 0)
+		failed := &protocol.StartError{Candidate: name, Log: log, Err: fmt.Errorf("%s never became ready: %w%s", name, err, lastWords(cleanup, c, logLines))}
+		return nil, errors.Join(failed, c.Remove(cleanup))
+	}
+	l.mu.Lock()
+	l.servers[s] = true
+	l.mu.Unlock()
+	return s, nil
+}
+
+// ready polls a server until it answers 200 and returns its process id.
+func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.ReadyTimeout)
+	defer cancel()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dialApp(ctx) }}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	start := time.Now()
+	last := errors.New("no answer")
+	for {
+		err := get(ctx, client, "http://"+l.ServerHost()+path)
+		state, inspectErr := s.c.Inspect(ctx)
+		switch {
+		case inspectErr == nil && !state.Running:
+			return 0, fmt.Errorf("container %s on %s has ended (%s)", s.c.Name, s.c.Engine().Host(), state.Exit)
+		case err == nil && inspectErr == nil:
+			return state.PID, nil
+		case ctx.Err() == nil:
+			last = errors.Join(err, inspectErr)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, fmt.Errorf("container %s on %s did not answer %s with 200 within %.0f s (last: %w)", s.c.Name, s.c.Engine().Host(), path, time.Since(start).Seconds(), last)
+		case <-time.After(30 * time.Millisecond):
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answered %s", res.Status)
+	}
+	return nil
+}
