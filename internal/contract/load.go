@@ -38,6 +38,9 @@ const (
 	AnswerAny    = "any"    // the HTTP server itself refuses: the body is its own
 )
 
+// rowMembers are what an answer may hold of a row.
+var rowMembers = []string{"id", "subject", "kind", "payload", "created_at"}
+
 var answers = []string{AnswerClaims, AnswerRow, AnswerID, AnswerError, AnswerNone, AnswerAny}
 
 // Contract is the contract of a suite as cases.
@@ -52,6 +55,7 @@ type Outcome struct {
 	Status  int               `yaml:"status"`
 	Answer  string            `yaml:"answer"`
 	Error   string            `yaml:"error"`   // the error code, with answer error
+	Members []string          `yaml:"members"` // members of the row, with answer row
 	Headers map[string]string `yaml:"headers"` // header -> exact value
 	Rows    int               `yaml:"rows"`    // rows written: 0 or 1
 }
@@ -79,8 +83,9 @@ type Case struct {
 
 // Again is a second outcome of the same request.
 type Again struct {
-	After string `yaml:"after"` // how long after the case started, as in 8s
-	Want  string `yaml:"want"`
+	After  string   `yaml:"after"`  // how long after the case started, as in 8s
+	Mutate []string `yaml:"mutate"` // what is done to the token before
+	Want   string   `yaml:"want"`
 
 	after time.Duration
 	want  *Outcome
@@ -270,6 +275,14 @@ func (o *Outcome) check() error {
 	if (o.Answer == AnswerError) != (o.Error != "") {
 		return errors.New("error names the code of an answer of kind error, and of no other")
 	}
+	if (o.Answer == AnswerRow) != (len(o.Members) > 0) {
+		return errors.New("members lists the members of an answer of kind row, and of no other")
+	}
+	for _, m := range o.Members {
+		if !slices.Contains(rowMembers, m) {
+			return fmt.Errorf("member %q is not one of %s", clip(m, 40), strings.Join(rowMembers, ", "))
+		}
+	}
 	if o.Rows != 0 && o.Rows != 1 {
 		return fmt.Errorf("rows is %d where a request writes one row or none", o.Rows)
 	}
@@ -422,6 +435,12 @@ func (c *Case) prepareAgain(outcomes map[string]*Outcome) error {
 	}
 	if c.Again.want = outcomes[c.Again.Want]; c.Again.want == nil {
 		return fmt.Errorf("again: want %q is not the name of an outcome", clip(c.Again.Want, 40))
+	}
+	if len(c.Again.Mutate) > 0 && c.Token.None {
+		return errors.New("again: there is no token to mutate")
+	}
+	if err := checkMutations(c.Again.Mutate); err != nil {
+		return fmt.Errorf("again: %w", err)
 	}
 	c.Again.after = d
 	return nil

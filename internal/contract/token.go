@@ -176,7 +176,11 @@ func (s *TokenSpec) prepare() error {
 	if err := s.preparePayload(); err != nil {
 		return err
 	}
-	for _, m := range s.Mutate {
+	return checkMutations(s.Mutate)
+}
+
+func checkMutations(names []string) error {
+	for _, m := range names {
 		if mutations[m] == nil {
 			return fmt.Errorf("mutate %q is not one of %s", clip(m, 40), mutationNames())
 		}
@@ -361,6 +365,17 @@ type madeToken struct {
 	text    string
 	subject string
 	scope   string
+	parts   parts // before it was mutated
+}
+
+// mutated is the same token with something else done to it.
+func (m madeToken) mutated(names []string) madeToken {
+	t := m.parts
+	for _, name := range names {
+		mutations[name](&t)
+	}
+	m.text = t.String()
+	return m
 }
 
 // build makes the token. Errors never quote it.
@@ -402,11 +417,8 @@ func (k *Keys) build(s *TokenSpec, id Identity, now time.Time) (madeToken, error
 			return made, err
 		}
 	}
-	for _, m := range s.Mutate {
-		mutations[m](t)
-	}
-	made.text = t.String()
-	return made, nil
+	made.parts = *t
+	return made.mutated(s.Mutate), nil
 }
 
 func (s *TokenSpec) buildHeader(with values) (string, error) {
