@@ -299,7 +299,7 @@ func (o *Outcome) check() error {
 
 var (
 	caseName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	token68  = regexp.MustCompile(`^[A-Z]{1,20}$`)
+	method   = regexp.MustCompile(`^[A-Za-z]{1,20}$`)
 )
 
 // TotalName is the name of the last result of a report: the rows that all cases
@@ -338,11 +338,11 @@ func (c *Case) prepare(outcomes map[string]*Outcome) error {
 }
 
 func (c *Case) prepareRequest() error {
-	method, target, ok := strings.Cut(c.Send, " ")
-	if !ok || !token68.MatchString(method) || target == "" {
+	verb, target, ok := strings.Cut(c.Send, " ")
+	if !ok || !method.MatchString(verb) || target == "" {
 		return fmt.Errorf("send %q is not a method and a target, as in GET /auth", clip(c.Send, 60))
 	}
-	c.method = method
+	c.method = verb
 	t, err := parseTemplate(target)
 	if err != nil {
 		return fmt.Errorf("send: %w", err)
@@ -351,8 +351,8 @@ func (c *Case) prepareRequest() error {
 		return errors.New("send: ${pad} and ${jwk} have no place in a target")
 	}
 	text := t.render(values{token: "t"})
-	if text[0] != '/' || strings.ContainsAny(text, " \r\n") {
-		return errors.New("send: the target must start with / and hold neither space nor line break, or what is sent is not a request line")
+	if text[0] != '/' && !strings.HasPrefix(text, "http://") || strings.ContainsAny(text, " \r\n") {
+		return errors.New("send: the target must start with / or http:// and hold neither space nor line break, or what is sent is not a request line")
 	}
 	if t.uses("token") && c.Token.None {
 		return errors.New("send: there is no token to put into the target")

@@ -108,6 +108,8 @@ func TestFlawsAreCaught(t *testing.T) {
 		"leeway":             {"exp-a-moment-ago"},
 		"ignores-nbf":        {"nbf-future", "nbf-future-fraction", "nbf-string", "nbf-true", "nbf-huge"},
 		"looks-at-iat":       {"auth-iat-future", "auth-iat-missing"},
+		"ignores-iat":        {"iat-string", "iat-null"},
+		"any-header-number":  {"header-number-too-large"},
 		"ignores-iss":        {"iss-missing", "iss-wrong", "iss-empty", "iss-null", "iss-number"},
 		"iss-prefix":         {"iss-longer"},
 		"iss-slash":          {"iss-trailing-slash"},

@@ -149,6 +149,7 @@ func startReference(t testing.TB, flaws ...string) Target {
 		s.flaws[f] = true
 	}
 	server := httptest.NewUnstartedServer(s)
+	server.Config.MaxHeaderBytes = 44 << 10
 	server.Config.DisableGeneralOptionsHandler = true
 	server.Start()
 	t.Cleanup(server.Close)
@@ -173,6 +174,13 @@ func (s *reference) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			path = strings.ReplaceAll(path, "//", "/")
 		}
 		path = strings.TrimSuffix(strings.TrimPrefix(path, "/x/.."), "/")
+	}
+	if r.URL.IsAbs() {
+		path = strings.TrimPrefix(path, "http://"+r.Host)
+	}
+	if strings.Contains(path, "%00") || strings.HasPrefix(path, "/../") || r.Method != strings.ToUpper(r.Method) {
+		http.Error(w, "400 Bad Request", http.StatusBadRequest)
+		return
 	}
 	get := r.Method == "GET" || r.Method == "HEAD"
 	if s.has("order-token-before-route") {
@@ -624,6 +632,12 @@ func (s *reference) verify(token string) (object, bool) {
 	if _, crit := header["crit"]; crit && !s.has("ignores-crit") {
 		return nil, false
 	}
+	for _, v := range header {
+		n, isNumber := v.(number)
+		if _, err := strconv.ParseFloat(string(n), 64); isNumber && err != nil && !s.has("any-header-number") {
+			return nil, false
+		}
+	}
 	if kid, has := header["kid"]; has && !s.has("any-kid") {
 		if _, text := kid.(string); !text {
 			return nil, false
@@ -707,8 +721,9 @@ func (s *reference) good(claims object) bool {
 			return false
 		}
 	}
-	if s.has("looks-at-iat") {
-		if iat, ok := s.seconds(claims["iat"]); !ok || iat > now {
+	if v, present := claims["iat"]; present || s.has("looks-at-iat") {
+		iat, ok := s.seconds(v)
+		if !ok && !s.has("ignores-iat") || s.has("looks-at-iat") && iat > now {
 			return false
 		}
 	}

@@ -87,7 +87,10 @@ func readAnswer(r *bufio.Reader, limit *io.LimitedReader, method string) (*answe
 	for range maxInterims {
 		limit.N = maxHead
 		if _, err := r.Peek(1); err != nil {
-			return nil, errSilent
+			if errors.Is(err, io.EOF) {
+				return nil, errSilent
+			}
+			return nil, fmt.Errorf("%w: %w", errSilent, err)
 		}
 		resp, err := http.ReadResponse(r, &http.Request{Method: method})
 		if err != nil {
