@@ -70,8 +70,13 @@ var published = struct {
 }
 
 // Comparability says why the figures of a run may not stand beside the
-// published ones. No reason means that they may.
+// published ones. No reason means that they may. What the run itself recorded
+// when it was started counts; a run without such a record is judged by its
+// profile, preset and flavour.
 func Comparability(r store.Run) []string {
+	if len(r.Caveats) > 0 {
+		return slices.Clone(r.Caveats)
+	}
 	var why []string
 	if shared := r.Profile.SharedRoles(); r.Profile.SharedCores && len(shared) > 0 {
 		why = append(why, fmt.Sprintf("the roles share cores (%s)", join(shared)))

@@ -204,7 +204,7 @@ func Of(in Input) Report {
 		}
 		r.Header.Done += len(c.evidence)
 	}
-	r.Ceiling = ceilings(r.Connections)
+	r.Ceiling = ceilings(r.Connections, in.Run.Preset.Phases)
 	r.TokenShare = shares(r.Rate, r.Ceiling)
 	r.Probes = probes(in)
 	r.Gates, r.Broken = gates(in, cells)
@@ -466,7 +466,11 @@ func connectionRow(c *cell, planned int) CeilingRow {
 // ceilings picks, per candidate and scenario, the best connection count among
 // those with no failed request. Counts without evidence are considered only
 // where no count has any.
-func ceilings(rows []CeilingRow) []CeilingRow {
+func ceilings(rows []CeilingRow, phases []profile.Phase) []CeilingRow {
+	counts := map[string]int{}
+	for _, p := range phases {
+		counts[p.ID] = len(p.Connections)
+	}
 	type key struct{ phase, candidate, scenario string }
 	groups := map[key][]CeilingRow{}
 	var order []key
@@ -501,11 +505,14 @@ func ceilings(rows []CeilingRow) []CeilingRow {
 			row.Notes = append(row.Notes, "no ceiling: every connection count had failed requests or was not measured")
 			row.Evidence = false
 		}
-		if without > 0 && best != nil {
-			row.Notes = append(row.Notes, fmt.Sprintf("%d of %s without evidence", without, count(len(group), "connection count")))
-		}
-		if withFailures > 0 && best != nil {
-			row.Notes = append(row.Notes, fmt.Sprintf("%d of %s had failed requests", withFailures, count(len(group), "connection count")))
+		if best != nil {
+			all := max(len(group), counts[k.phase])
+			if have := len(group) - without; have < all {
+				row.Notes = append(row.Notes, fmt.Sprintf("incomplete: the best of %d of %s", have, count(all, "connection count")))
+			}
+			if withFailures > 0 {
+				row.Notes = append(row.Notes, fmt.Sprintf("%d of %s had failed requests", withFailures, count(all, "connection count")))
+			}
 		}
 		out = append(out, row)
 	}
@@ -652,7 +659,6 @@ func caveats(in Input, r Report, why []string) []string {
 	if len(why) > 0 {
 		list = append(list, "Not comparable with the published figures: "+strings.Join(why, "; ")+".")
 	}
-	list = append(list, in.Run.Caveats...)
 	switch in.State {
 	case store.StateComplete:
 	case store.StateRunning:
@@ -666,7 +672,10 @@ func caveats(in Input, r Report, why []string) []string {
 	if r.Header.Planned > 0 {
 		missing = r.Header.Planned - r.Header.Done
 	}
-	if missing > 0 {
+	switch {
+	case missing > 0 && in.Study:
+		list = append(list, fmt.Sprintf("This folder holds a part of the study: %d of its %s. Cells that are incomplete are marked.", r.Header.Done, count(r.Header.Planned, "window")))
+	case missing > 0:
 		list = append(list, fmt.Sprintf("%d of %s have no evidence; the tables mark the cells that are incomplete.", missing, count(r.Header.Planned, "planned window")))
 	}
 	return list

@@ -373,6 +373,16 @@ var versionIDs = map[string]string{
 	"golangJwt": "golang-jwt", "firebasePhpJwt": "firebase-php-jwt",
 }
 
+var versionPattern = regexp.MustCompile(`[0-9]+(\.[0-9]+)+( (NTS|ZTS))?`)
+
+// versionNumber takes the number out of what a program says of its version.
+func versionNumber(s string) string {
+	if n := versionPattern.FindString(s); n != "" {
+		return n
+	}
+	return s
+}
+
 // describe fills in run.json from meta.json and from what was found.
 func (s *Study) describe(m meta) {
 	abs, err := filepath.Abs(s.Dir)
@@ -410,7 +420,7 @@ func (s *Study) describe(m meta) {
 		if to, ok := versionIDs[id]; ok {
 			id = to
 		}
-		run.Versions[id] = v
+		run.Versions[id] = versionNumber(v)
 	}
 
 	// The plan: what meta.json says was to be measured, of which the folder may

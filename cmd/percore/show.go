@@ -1,0 +1,23 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/report"
+)
+
+func newShowCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show RUN",
+		Short: "show a run: what it is, how far it has come, every window with its gates",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, _, err := a.open(args[0])
+			if err != nil {
+				return err
+			}
+			return report.Show(a.stdout, in, analysis.Of(in), a.width())
+		},
+	}
+}

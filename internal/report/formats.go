@@ -1,0 +1,262 @@
+package report
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/measure"
+)
+
+// Formats are the formats of a report.
+var Formats = []string{"text", "md", "csv", "json"}
+
+// CSVTables are the tables that can be written as CSV.
+var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows}
+
+// Options say how a report is written.
+type Options struct {
+	Format string // one of Formats
+	Table  string // for CSV, one of CSVTables; empty is the summary
+	Width  int    // for text, of the terminal; 0 is any
+}
+
+// Check refuses a format or a table that does not exist.
+func (o Options) Check() error {
+	if !slices.Contains(Formats, o.Format) {
+		return fail.Input("there is no report format %q; take from %s", o.Format, strings.Join(Formats, ", "))
+	}
+	if o.Table != "" && o.Format != "csv" {
+		return fail.Input("a single table is chosen for CSV only; add --format csv or leave out --table")
+	}
+	if o.Table != "" && !slices.Contains(CSVTables, o.Table) {
+		return fail.Input("there is no table %q; take from %s", o.Table, strings.Join(CSVTables, ", "))
+	}
+	return nil
+}
+
+// Write writes a report in a format.
+func Write(w io.Writer, r analysis.Report, o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	switch o.Format {
+	case "md":
+		return Markdown(w, r)
+	case "csv":
+		return CSV(w, r, o.Table)
+	case "json":
+		return JSON(w, r)
+	}
+	return Text(w, r, o.Width)
+}
+
+// JSON writes every table with full precision. The fields are described in
+// docs/report-json.md.
+func JSON(w io.Writer, r analysis.Report) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(r)
+}
+
+// Markdown writes a report that fits a pull request.
+func Markdown(w io.Writer, r analysis.Report) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, "# %s\n\n", escape(title(r.Header)))
+	for _, c := range r.Caveats {
+		fmt.Fprintf(out, "> **%s**\n>\n", escape(c))
+	}
+	if len(r.Caveats) > 0 {
+		fmt.Fprintln(out)
+	}
+	for _, f := range facts(r.Header) {
+		fmt.Fprintf(out, "- %s: %s\n", escape(f.name), escape(f.text))
+	}
+	for _, t := range Tables(r) {
+		fmt.Fprintf(out, "\n## %s\n\n", escape(t.Title))
+		if len(t.Rows) == 0 {
+			fmt.Fprintf(out, "%s\n", escape(t.Empty))
+		} else {
+			fmt.Fprintf(out, "%s\n\n", escape(t.About))
+			names := make([]string, len(t.Columns))
+			rule := make([]string, len(t.Columns))
+			for i, c := range t.Columns {
+				names[i], rule[i] = escape(c.Name), "---:"
+				if c.Text {
+					rule[i] = ":---"
+				}
+			}
+			fmt.Fprintf(out, "| %s |\n| %s |\n", strings.Join(names, " | "), strings.Join(rule, " | "))
+			for _, row := range t.Rows {
+				line := make([]string, len(row))
+				for i, v := range row {
+					line[i] = escape(v)
+				}
+				fmt.Fprintf(out, "| %s |\n", strings.Join(line, " | "))
+			}
+		}
+		if len(t.Notes) > 0 {
+			fmt.Fprintln(out)
+			for _, n := range t.Notes {
+				fmt.Fprintf(out, "- %s\n", escape(n))
+			}
+		}
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprint(out, "\n## Notes\n\n")
+		for _, n := range r.Notes {
+			fmt.Fprintf(out, "- %s\n", escape(n))
+		}
+	}
+	return out.Flush()
+}
+
+// escape keeps Markdown from reading markup into a text.
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`).Replace(oneLine(s))
+}
+
+// CSV writes one table, with full precision and the units in the names of the
+// columns; min and max stand beside an estimate. The summary is the study's
+// summary.csv: its columns, its rounding.
+func CSV(w io.Writer, r analysis.Report, name string) error {
+	out := csv.NewWriter(w)
+	var err error
+	put := func(fields ...string) {
+		if err == nil {
+			err = out.Write(fields)
+		}
+	}
+	switch name {
+	case "", TableSummary:
+		put(analysis.SummaryColumns...)
+		for _, row := range analysis.Summary(r) {
+			put(row...)
+		}
+	case TableRate:
+		put(slices.Concat(cellColumns, []string{"target_per_s", "met"}, figureColumns(rateFigures(analysis.RateRow{})), []string{"failed", "notes"})...)
+		for _, row := range r.Rate {
+			put(slices.Concat(cellFields(row.Cell), []string{strconv.Itoa(row.Target), strconv.Itoa(row.Met)},
+				figureFields(rateFigures(row)), []string{strconv.FormatInt(row.Failed, 10), strings.Join(row.Notes, "; ")})...)
+		}
+	case TableCeiling, TableConnections:
+		put(slices.Concat(cellColumns, []string{"best_repetition"}, figureColumns(ceilingFigures(analysis.CeilingRow{})), []string{"failed", "notes"})...)
+		rows := r.Ceiling
+		if name == TableConnections {
+			rows = r.Connections
+		}
+		for _, row := range rows {
+			put(slices.Concat(cellFields(row.Cell), []string{strconv.Itoa(row.Best)},
+				figureFields(ceilingFigures(row)), []string{strconv.FormatInt(row.Failed, 10), strings.Join(row.Notes, "; ")})...)
+		}
+	case TableToken:
+		put("phase", "candidate", "evidence", "auth_cpu_us_per_request", "read_cpu_us_per_request", "share")
+		for _, row := range r.TokenShare {
+			put(row.Phase, row.Candidate, strconv.FormatBool(row.Evidence), number(*row.AuthCPU), number(*row.ReadCPU), number(*row.Share))
+		}
+	case TableProbe:
+		put("phase", "target_per_s", "readings", "lowest_per_s", "highest_per_s", "below_99_percent")
+		for _, row := range r.Probes {
+			put(row.Phase, strconv.Itoa(row.Target), strconv.Itoa(row.Readings), number(row.Lowest), number(row.Highest), strconv.Itoa(row.Below))
+		}
+	case TableGates:
+		put("gate", "attempts_failed", "attempts_waived", "windows_affected", "windows_repeated_with_evidence", "windows_left_without_evidence", "worst_reading", "limit", "unit", "where")
+		for _, row := range r.Gates {
+			put(row.Gate, strconv.Itoa(row.Failed), strconv.Itoa(row.Waived), strconv.Itoa(row.Windows), strconv.Itoa(row.Repeated), strconv.Itoa(row.Left),
+				number(row.Worst), number(row.Limit), row.Unit, strings.Join(row.Where, "; "))
+		}
+	case TableWindows:
+		put("phase", "candidate", "scenario", "connections", "target_per_s", "seconds", "repetition", "attempt", "evidence", "gates_failed", "error",
+			"answered", "ok", "failed", "achieved_per_s", "p50_ms", "p99_ms", "p999_ms", "app_cores", "app_cpu_us_per_request", "db_cores", "db_cpu_us_per_request", "peak_bytes", "samples")
+		for _, row := range r.Windows {
+			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), strconv.Itoa(row.Target), number(row.Seconds),
+				strconv.Itoa(row.Repetition), strconv.Itoa(row.Attempt), strconv.FormatBool(row.Evidence), strings.Join(row.Failed, " "), oneLine(row.Error)},
+				windowFields(row.Measured))...)
+		}
+	default:
+		return Options{Format: "csv", Table: name}.Check()
+	}
+	out.Flush()
+	if err == nil {
+		err = out.Error()
+	}
+	return err
+}
+
+var cellColumns = []string{"phase", "candidate", "scenario", "connections", "repetitions", "planned", "evidence"}
+
+func cellFields(c analysis.Cell) []string {
+	return []string{c.Phase, c.Candidate, c.Scenario, strconv.Itoa(c.Connections), strconv.Itoa(c.Repetitions), strconv.Itoa(c.Planned), strconv.FormatBool(c.Evidence)}
+}
+
+// figure is a column with its estimate.
+type figure struct {
+	name string
+	stat *analysis.Stat
+}
+
+func rateFigures(r analysis.RateRow) []figure {
+	return []figure{
+		{"achieved_per_s", r.Achieved}, {"p50_ms", r.P50}, {"p99_ms", r.P99}, {"p999_ms", r.P999}, {"app_cores", r.Cores},
+		{"app_cpu_us_per_request", r.CPU}, {"db_cores", r.DBCores}, {"db_cpu_us_per_request", r.DBCPU}, {"peak_bytes", r.Peak},
+	}
+}
+
+func ceilingFigures(r analysis.CeilingRow) []figure {
+	return []figure{
+		{"achieved_per_s", r.Achieved}, {"median_per_s", r.Median}, {"p50_ms", r.P50}, {"p99_ms", r.P99}, {"p999_ms", r.P999}, {"app_cores", r.Cores},
+		{"app_cpu_us_per_request", r.CPU}, {"db_cores", r.DBCores}, {"db_cpu_us_per_request", r.DBCPU}, {"peak_bytes", r.Peak},
+	}
+}
+
+func figureColumns(list []figure) []string {
+	var names []string
+	for _, f := range list {
+		names = append(names, f.name, f.name+"_min", f.name+"_max")
+	}
+	return names
+}
+
+func figureFields(list []figure) []string {
+	var fields []string
+	for _, f := range list {
+		if f.stat == nil {
+			fields = append(fields, "", "", "")
+			continue
+		}
+		fields = append(fields, number(f.stat.Value), number(f.stat.Min), number(f.stat.Max))
+	}
+	return fields
+}
+
+func windowFields(m *measure.Window) []string {
+	if m == nil {
+		return make([]string, 13)
+	}
+	fields := []string{strconv.FormatInt(m.Answered, 10), strconv.FormatInt(m.OK, 10), strconv.FormatInt(m.Failed, 10), number(m.Achieved)}
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{
+		{"p50_ms", m.P50MS}, {"p99_ms", m.P99MS}, {"p999_ms", m.P999MS}, {"app_cores", m.AppCores}, {"app_cpu_us", m.AppCPUUS},
+		{"db_cores", m.DBCores}, {"db_cpu_us", m.DBCPUUS}, {"peak_bytes", float64(m.PeakBytes)},
+	} {
+		text := ""
+		if m.Has(f.name) {
+			text = number(f.v)
+		}
+		fields = append(fields, text)
+	}
+	return append(fields, strconv.Itoa(m.Samples))
+}
+
+// number writes a figure with all its digits.
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

@@ -1,0 +1,70 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+)
+
+// Rederive computes the figures of every window anew from its raw files and
+// reports each window whose figures are not those in the log.
+func (s *Store) Rederive() ([]Problem, error) {
+	var problems []Problem
+	for _, w := range s.History().Windows() {
+		if w.Measured == nil || w.OHA == "" {
+			continue
+		}
+		figures, err := s.Measure(w)
+		if err != nil {
+			problems = append(problems, Problem{w.OHA, err.Error(), true})
+			continue
+		}
+		was, err := json.Marshal(w.Measured)
+		if err != nil {
+			return problems, fmt.Errorf("comparing figures: %w", err)
+		}
+		is, err := json.Marshal(figures)
+		if err != nil {
+			return problems, fmt.Errorf("comparing figures: %w", err)
+		}
+		if !bytes.Equal(was, is) {
+			place, a, b, err := difference("figures", w.Measured, figures)
+			if err != nil {
+				return problems, err
+			}
+			problems = append(problems, Problem{w.OHA, fmt.Sprintf("the raw files give other figures than the log holds: %s was %s and is %s", place, a, b), true})
+		}
+	}
+	return problems, nil
+}
+
+// Measure computes the figures of a window from its raw files.
+func (s *Store) Measure(w WindowResult) (measure.Window, error) {
+	out, err := s.ReadRaw(w.OHA)
+	if err != nil {
+		return measure.Window{}, err
+	}
+	result, err := load.Parse(w.OHA, out)
+	if err != nil {
+		return measure.Window{}, err
+	}
+	var counters measure.Counters = measure.None{}
+	if w.CGroup != "" {
+		samples, err := s.ReadRaw(w.CGroup)
+		if err != nil {
+			return measure.Window{}, err
+		}
+		series, err := cgroup.ReadSeries(bytes.NewReader(samples), w.CGroup, string(profile.App))
+		if err != nil {
+			return measure.Window{}, err
+		}
+		counters = measure.Samples(series)
+	}
+	return measure.Of(result, counters, string(profile.App), string(profile.DB), time.Duration(w.Seconds*float64(time.Second)))
+}
