@@ -75,24 +75,28 @@ const (
 // field describes one counter of a container.
 type field struct {
 	name    string
-	of      func(*Container) *int64
+	at      func(*Container) **int64
 	growing bool // a counter that only grows, as against a gauge
 }
 
+// value returns the counter's value, nil where the kernel has none.
+func (f *field) value(c *Container) *int64 { return *f.at(c) }
+
+// fields are in the order in which cgsample writes them.
 var fields = [...]field{
-	{UsageUS, func(c *Container) *int64 { return c.UsageUS }, true},
-	{UserUS, func(c *Container) *int64 { return c.UserUS }, true},
-	{SystemUS, func(c *Container) *int64 { return c.SystemUS }, true},
-	{NrPeriods, func(c *Container) *int64 { return c.NrPeriods }, true},
-	{NrThrottled, func(c *Container) *int64 { return c.NrThrottled }, true},
-	{ThrottledUS, func(c *Container) *int64 { return c.ThrottledUS }, true},
-	{Memory, func(c *Container) *int64 { return c.Memory }, false},
-	{Anon, func(c *Container) *int64 { return c.Anon }, false},
-	{Peak, func(c *Container) *int64 { return c.Peak }, false},
-	{ReadBytes, func(c *Container) *int64 { return c.ReadBytes }, true},
-	{WriteBytes, func(c *Container) *int64 { return c.WriteBytes }, true},
-	{PressureSomeUS, func(c *Container) *int64 { return c.PressureSomeUS }, true},
-	{PressureFullUS, func(c *Container) *int64 { return c.PressureFullUS }, true},
+	{UsageUS, func(c *Container) **int64 { return &c.UsageUS }, true},
+	{UserUS, func(c *Container) **int64 { return &c.UserUS }, true},
+	{SystemUS, func(c *Container) **int64 { return &c.SystemUS }, true},
+	{NrPeriods, func(c *Container) **int64 { return &c.NrPeriods }, true},
+	{NrThrottled, func(c *Container) **int64 { return &c.NrThrottled }, true},
+	{ThrottledUS, func(c *Container) **int64 { return &c.ThrottledUS }, true},
+	{Memory, func(c *Container) **int64 { return &c.Memory }, false},
+	{Anon, func(c *Container) **int64 { return &c.Anon }, false},
+	{Peak, func(c *Container) **int64 { return &c.Peak }, false},
+	{ReadBytes, func(c *Container) **int64 { return &c.ReadBytes }, true},
+	{WriteBytes, func(c *Container) **int64 { return &c.WriteBytes }, true},
+	{PressureSomeUS, func(c *Container) **int64 { return &c.PressureSomeUS }, true},
+	{PressureFullUS, func(c *Container) **int64 { return &c.PressureFullUS }, true},
 }
 
 // Counter returns the value of the counter with that name, and whether the
@@ -100,7 +104,7 @@ var fields = [...]field{
 func (c Container) Counter(name string) (int64, bool) {
 	for i := range fields {
 		if fields[i].name == name {
-			if v := fields[i].of(&c); v != nil {
+			if v := fields[i].value(&c); v != nil {
 				return *v, true
 			}
 			return 0, false

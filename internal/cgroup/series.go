@@ -111,7 +111,7 @@ func readLine(br *bufio.Reader, buf []byte) ([]byte, error) {
 // add checks one line against the sample before it.
 func (s *Series) add(line []byte, no int) error {
 	var x Sample
-	if err := json.Unmarshal(line, &x); err != nil {
+	if err := decode(line, &x); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			why := "is cut off or not JSON"
@@ -153,7 +153,7 @@ func (s *Series) add(line []byte, no int) error {
 func (s *Series) sound(x *Sample, no int) error {
 	for name, c := range x.Containers {
 		for i := range fields {
-			if v := fields[i].of(&c); v != nil && *v < 0 {
+			if v := fields[i].value(&c); v != nil && *v < 0 {
 				return fail.Input("%s line %d: %s of container %s is negative (%d): the file was damaged; measure the window again", s.name, no, fields[i].name, name, *v)
 			}
 		}
@@ -193,7 +193,7 @@ func (s *Series) compare(x *Sample, no int) error {
 			if !fields[i].growing {
 				continue
 			}
-			now, was := fields[i].of(&c), fields[i].of(&before)
+			now, was := fields[i].value(&c), fields[i].value(&before)
 			if now != nil && was != nil && *now < *was {
 				return fail.Input("%s line %d: %s of container %s went backwards (%d after %d): the file mixes two containers or was damaged; measure the window again", s.name, no, fields[i].name, name, *now, *was)
 			}

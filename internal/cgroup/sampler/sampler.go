@@ -144,8 +144,8 @@ func parseIOStat(b []byte, r *reading) error {
 
 func parseBlkioThrottle(b []byte, r *reading) error {
 	rd, wr, err := kernel.ParseBlkioThrottle(b)
-	r.set(readBytes, rd)
-	r.set(writeBytes, wr)
+	r.take(readBytes, rd)
+	r.take(writeBytes, wr)
 	return err
 }
 
