@@ -53,6 +53,8 @@ type HostFacts struct {
 	CgroupVersion string         `json:"cgroup_version"`
 	CgroupDriver  string         `json:"cgroup_driver"`
 	StorageDriver string         `json:"storage_driver,omitempty"`
+	InstanceType  string         `json:"instance_type,omitempty"`    // in a cloud
+	RSAVerifyPerS float64        `json:"rsa_verify_per_s,omitempty"` // RSA-2048 verifications per second on one core, where it was measured
 }
 
 // Event types, in the order in which they first appear.
