@@ -262,13 +262,13 @@ func (r *run) explain(ctx context.Context, err error) error {
 	switch all := err.Error() + "\n" + strings.Join(e.Tail, "\n"); {
 	case ctx.Err() != nil:
 		e.Reason, e.Tail, e.Context = "stopped: "+ctx.Err().Error(), nil, ctx.Err()
+	case diskFull(all):
+		e.Reason = "the disk is full, on the machine of the Docker engine or in the driver's cache: free some space (docker system df shows what Docker uses) and start again"
 	case errors.As(err, &remedy):
 		e.Reason, e.Context = remedy.Error(), remedy
 		if !remedy.output {
 			e.Tail = nil
 		}
-	case diskFull(all):
-		e.Reason = "the disk is full, on the machine of the Docker engine or in the driver's cache: free some space (docker system df shows what Docker uses) and start again"
 	}
 	return e
 }

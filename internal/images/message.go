@@ -49,13 +49,25 @@ type output struct {
 
 var (
 	stepLine = regexp.MustCompile(`^Step (\d+)/(\d+) : (.*)$`)
-	escapes  = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+	// bookkeeping is what the builder says of its own containers and layers.
+	bookkeeping = regexp.MustCompile(`^( ---> ([0-9a-f]{12}|Running in [0-9a-f]{12}|Using cache)|Removing intermediate container [0-9a-f]{12})$`)
+	nonZero     = regexp.MustCompile(`^The command '(?s:.*)' returned a non-zero code: (\d+)$`)
+	escapes     = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 )
 
 // errBuild is a failure that the engine reported in the stream.
 type errBuild struct{ text string }
 
 func (e *errBuild) Error() string { return e.text }
+
+// reason shortens what the engine says of a command that failed: the step names
+// the command already.
+func reason(text string) string {
+	if m := nonZero.FindStringSubmatch(text); m != nil {
+		return "the command ended with status " + m[1]
+	}
+	return clean(text)
+}
 
 // follow reads the stream to its end. The error is an *errBuild when the engine
 // says that the build failed, and another when the stream itself broke.
@@ -73,10 +85,10 @@ func (o *output) follow(r io.Reader) error {
 		switch {
 		case m.ErrorDetail != nil && m.ErrorDetail.Message != "":
 			o.flush()
-			return &errBuild{clean(m.ErrorDetail.Message)}
+			return &errBuild{reason(m.ErrorDetail.Message)}
 		case m.Error != "":
 			o.flush()
-			return &errBuild{clean(m.Error)}
+			return &errBuild{reason(m.Error)}
 		case m.Stream != "":
 			o.write(m.Stream)
 		case m.Status != "":
@@ -135,7 +147,7 @@ func (o *output) flush() {
 
 func (o *output) line(l string) {
 	l = clean(l)
-	if l == "" {
+	if l == "" || bookkeeping.MatchString(l) {
 		return
 	}
 	if m := stepLine.FindStringSubmatch(l); m != nil {
