@@ -4,6 +4,7 @@ package scripts
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,15 @@ import (
 var utilities = []string{
 	"awk", "cat", "cp", "dirname", "env", "grep", "mkdir", "nohup", "rm", "sed",
 	"setsid", "tail", "timeout", "touch", "tr", "true",
+}
+
+// with copies a set of files and adds pairs of a name and a text.
+func with(base map[string]string, more ...string) map[string]string {
+	all := maps.Clone(base)
+	for i := 0; i < len(more); i += 2 {
+		all[more[i]] = more[i+1]
+	}
+	return all
 }
 
 // fakes are the commands whose calls are recorded. Every fake appends its name
@@ -218,16 +228,6 @@ var fresh = []string{"go", "cargo", "apt-get", "apt-cache"}
 func TestBootstrap(t *testing.T) {
 	release := map[string]string{"etc/os-release": debian, "proc/1/comm": "tini\n", "proc/mounts": mounted}
 	systemd := map[string]string{"etc/os-release": debian, "run/systemd/system/x": "", "proc/1/comm": "systemd\n", "proc/mounts": mounted}
-	with := func(base map[string]string, more ...string) map[string]string {
-		all := map[string]string{}
-		for k, v := range base {
-			all[k] = v
-		}
-		for i := 0; i < len(more); i += 2 {
-			all[more[i]] = more[i+1]
-		}
-		return all
-	}
 	cases := []struct {
 		name    string
 		machine machine
@@ -407,6 +407,14 @@ func TestBootstrap(t *testing.T) {
 			never:   []string{"dockerd"},
 		},
 		{
+			name: "a dead daemon that nobody has waited for",
+			machine: machine{have: ready, files: with(release, "var/run/docker.pid", "4242", "proc/4242/comm", "dockerd\n",
+				"proc/4242/status", "Name:\tdockerd\nState:\tZ (zombie)\n")},
+			says:  []string{"removing the stale pid file", "starting dockerd"},
+			calls: []string{"dockerd"},
+			gone:  []string{"var/run/docker.pid"},
+		},
+		{
 			name:    "a containerd socket that nobody listens to",
 			machine: machine{have: ready, files: with(release, "run/containerd/containerd.sock", "")},
 			says:    []string{"removing the stale socket"},
@@ -414,9 +422,9 @@ func TestBootstrap(t *testing.T) {
 		},
 		{
 			name:    "a daemon that fails shows the end of its log",
-			machine: machine{have: ready, state: []string{"broken"}, files: release, env: []string{"PERCORE_ENGINE_WAIT=3"}},
+			machine: machine{have: ready, state: []string{"broken"}, files: release},
 			code:    1,
-			says:    []string{"did not answer within 3 s", "no space left on device"},
+			says:    []string{"dockerd ended before it answered", "no space left on device"},
 		},
 		{
 			name:    "control groups that are not mounted",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/moby/moby/client"
 )
@@ -28,6 +29,8 @@ type Info struct {
 	Rootless      bool
 	Desktop       bool // Docker Desktop
 	Warnings      []string
+	DataRoot      string    // folder of images, containers and volumes on the engine's machine
+	Time          time.Time // its wall clock when it answered; zero when it does not say
 }
 
 // Info asks the engine about itself.
@@ -53,7 +56,9 @@ func (e *Engine) Info(ctx context.Context) (Info, error) {
 		SwapLimit:     in.SwapLimit,
 		Desktop:       in.OperatingSystem == "Docker Desktop",
 		Warnings:      in.Warnings,
+		DataRoot:      in.DockerRootDir,
 	}
+	info.Time, _ = time.Parse(time.RFC3339Nano, in.SystemTime)
 	for _, o := range in.SecurityOptions {
 		if strings.Contains(o, "rootless") {
 			info.Rootless = true

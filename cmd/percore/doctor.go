@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/percore/percore/internal/doctor"
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/images"
+	"github.com/percore/percore/internal/lab"
+	"github.com/percore/percore/internal/profile"
+)
+
+func newDoctorCmd(a *app) *cobra.Command {
+	var (
+		asJSON        bool
+		wantedProfile string
+		flavour       string
+	)
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "say what a run needs, what is there, what is missing and how to get it",
+		Long: "Doctor looks at the engine, its CPUs, memory, control groups, disk, clock and load,\n" +
+			"at the image flavour that a run would take and at the tools it needs, and changes\n" +
+			"nothing. Exit code 0: a run is possible; 1: a check failed.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.findRoot(); err != nil {
+				return err
+			}
+			switch profile.Flavour(flavour) {
+			case profile.FlavourAuto, profile.FlavourPublished, profile.FlavourDebian:
+			default:
+				return fail.Input("there is no flavour %q; take auto, published or debian", flavour)
+			}
+			report := a.examine(cmd.Context(), wantedProfile, profile.Flavour(flavour))
+			if err := cmd.Context().Err(); err != nil {
+				return err
+			}
+			write := func() error { return report.WriteText(a.stdout, a.width()) }
+			if asJSON {
+				write = func() error { return report.WriteJSON(a.stdout) }
+			}
+			if err := write(); err != nil {
+				return err
+			}
+			if !report.Possible {
+				return errSilent
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.StringVar(&wantedProfile, "profile", "auto", "the lab that a run would have: auto, m4pro, small or a `FILE`")
+	flags.StringVar(&flavour, "flavour", string(profile.FlavourAuto), "where images come from: auto, published or debian")
+	return cmd
+}
+
+// width is that of the terminal, 0 when the output is none.
+func (a *app) width() int {
+	f, ok := a.stdout.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	w, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return w
+}
+
+// examine gathers what the doctor looks at.
+func (a *app) examine(ctx context.Context, wantedProfile string, flavour profile.Flavour) doctor.Report {
+	s := doctor.Subject{
+		Driver:   doctor.Machine{},
+		Profiles: func(name string) (profile.Profile, error) { return profile.FindProfile(a.root, name) },
+		Profile:  wantedProfile,
+		Flavour:  flavour,
+		Results:  a.results,
+	}
+	e, err := engine.Connect(ctx, engine.Options{})
+	if err != nil {
+		s.EngineErr = err
+		return doctor.Examine(ctx, s)
+	}
+	defer e.Close()
+	b := &images.Builder{Engine: e.API(), Root: a.root}
+	s.Engine = e
+	s.Images = b
+	s.Live = func(ctx context.Context) ([]string, error) { return lab.Live(ctx, e) }
+	s.Host = hostOf(ctx, e, b)
+	return doctor.Examine(ctx, s)
+}
+
+// hostOf chooses how to read the engine's machine: directly when it is this
+// one, else through a container.
+func hostOf(ctx context.Context, e *engine.Engine, b *images.Builder) doctor.Host {
+	if info, err := e.Info(ctx); err == nil && runtime.GOOS == "linux" && strings.HasPrefix(e.Host(), "unix://") && !info.Desktop {
+		// A socket that was handed into a container belongs to a machine whose
+		// folders are not here.
+		if _, err := os.Stat(info.DataRoot); err == nil {
+			return doctor.LocalHost{DataRoot: info.DataRoot}
+		}
+	}
+	return doctor.ContainerHost{Engine: e, Image: func(ctx context.Context) (string, error) {
+		for _, f := range []profile.Flavour{profile.FlavourPublished, profile.FlavourDebian} {
+			plan, err := b.Plan(ctx, f, lab.ImageTools)
+			if err != nil {
+				return "", err
+			}
+			if len(plan.Missing()) == 0 {
+				return plan.Tag(lab.ImageTools), nil
+			}
+		}
+		return "", nil
+	}}
+}
