@@ -222,3 +222,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestFailedRequests(t *testing.T) {
+	half, err := Read("testdata/half.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if half.OK() != 18472 || half.Answered != 36943 || half.Unanswered() != 0 {
+		t.Errorf("half: ok %d, answered %d, unanswered %d", half.OK(), half.Answered, half.Unanswered())
+	}
+	hang, err := Read("testdata/timeout.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hang.Answered != 0 || hang.Errors["timeout"] != 16 || hang.Unanswered() != 16 {
+		t.Errorf("timeout: %+v", hang)
+	}
+}
