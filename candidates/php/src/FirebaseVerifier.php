@@ -39,8 +39,8 @@ final class FirebaseVerifier implements TokenVerifier
         $text = Base64Url::decode($parts[1]);
         // The library makes strings of large integers, and a string may be a subject.
         if (\preg_match('/[0-9]{19}/', $headerText . $text) === 1) {
-            $header = Json::object($headerText);
-            $claims = Json::object($text);
+            $header = Json::object($headerText, Json::TOKEN_DEPTH);
+            $claims = Json::object($text, Json::TOKEN_DEPTH);
         } elseif (!Json::isStrict($headerText) || !Json::isStrict($text)) {
             return null;
         }

@@ -6,20 +6,23 @@ namespace Percore;
 
 /**
  * Reads JSON the way the contract wants it read by every candidate. PHP's reader
- * does most of it: RFC 8259, UTF-8, at most 512 levels, no half of a surrogate pair,
- * the last of two members with the same name wins. The rest is here.
+ * does most of it: RFC 8259, UTF-8, no half of a surrogate pair, the last of two members
+ * with the same name wins. The rest is here.
  */
 final class Json
 {
-    private const DEPTH = 512;
+    /** How many arrays and objects may be nested in a body, and in a part of a token. */
+    public const BODY_DEPTH = 512;
+    public const TOKEN_DEPTH = 511;
 
     /** The largest exponent, in either direction, of a number that will be stored. */
     private const MAX_EXPONENT = 308;
 
     /** Returns the object that a text holds, or null when it does not hold one. */
-    public static function object(string $text): ?\stdClass
+    public static function object(string $text, int $depth): ?\stdClass
     {
-        $value = \json_decode($text, false, self::DEPTH);
+        // What PHP calls a depth is one more than the levels it lets pass.
+        $value = \json_decode($text, false, $depth + 1);
 
         return $value instanceof \stdClass && self::isStrict($text) ? $value : null;
     }
@@ -31,7 +34,7 @@ final class Json
      */
     public static function storable(string $text): ?\stdClass
     {
-        $value = self::object($text);
+        $value = self::object($text, self::BODY_DEPTH);
         if ($value === null || \preg_match('/[0-9][eE][-+]?[0-9]{3}/', $text) === 0) {
             return $value;
         }
@@ -63,6 +66,22 @@ final class Json
         }
 
         return \preg_match('/[TFN]|t(?!rue)|f(?!alse)|n(?!ull)/', \str_replace(['true', 'false', 'null'], '', self::withoutStrings($text))) === 0;
+    }
+
+    /** Tells whether a text holds a number that is too large for a double. */
+    public static function hasInfinity(string $text): bool
+    {
+        if (\preg_match('/[0-9][eE]|[0-9]{309}/', $text) === 0) {
+            return false;
+        }
+        \preg_match_all('/[0-9][0-9.eE+-]*+/', self::withoutStrings($text), $found);
+        foreach ($found[0] as $number) {
+            if (\is_infinite((float) $number)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private static function withoutStrings(string $text): string

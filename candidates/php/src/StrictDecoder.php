@@ -34,7 +34,7 @@ final class StrictDecoder implements Decoder
     /** @return array<mixed> */
     public function jsonDecode(string $json): array
     {
-        $object = Json::object($json);
+        $object = Json::object($json, Json::TOKEN_DEPTH);
         if ($object === null || ($this->header === null && !Claims::acceptsHeader($object, $json))) {
             throw CannotDecodeContent::jsonIssues(new \JsonException('not acceptable'));
         }

@@ -12,8 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many arrays and objects may be nested, the outermost included.
-const MaxDepth = 512
+// How many arrays and objects may be nested, the outermost included: in a body, and
+// in a part of a token, where a library of another candidate gives up one level
+// earlier.
+const (
+	BodyDepth  = 512
+	TokenDepth = 511
+)
 
 // MaxExponent bounds the exponent of a number that will be stored, in either
 // direction: PostgreSQL writes 1e131071 out in full, so that six bytes of a
@@ -25,24 +30,24 @@ var (
 	ErrSyntax = errors.New("malformed JSON")
 	// ErrNotObject is returned for JSON that is not an object.
 	ErrNotObject = errors.New("not a JSON object")
-	// ErrDepth is returned for JSON that nests deeper than MaxDepth.
-	ErrDepth = fmt.Errorf("JSON nested deeper than %d levels", MaxDepth)
+	// ErrDepth is returned for JSON that nests deeper than allowed.
+	ErrDepth = errors.New("JSON nested too deep")
 	// ErrExponent is returned by Storable for a number beyond MaxExponent.
 	ErrExponent = fmt.Errorf("exponent beyond %d", MaxExponent)
 )
 
-// Object reads data as one JSON object and calls member for each of its members
+// Object reads data as one JSON object of at most TokenDepth levels and calls member for each of its members
 // in order, with the decoded name and the text of the value. The callback sees
 // members before the rest of the object was read: drop what it collected when
 // Object returns an error.
 func Object(data []byte, member func(name string, value []byte)) error {
-	return object(data, member, false)
+	return object(data, member, scanner{maxDepth: TokenDepth})
 }
 
 // Storable is Object for a text whose values PostgreSQL will store as jsonb: it
-// also refuses numbers with an exponent beyond MaxExponent.
+// allows BodyDepth levels and refuses numbers with an exponent beyond MaxExponent.
 func Storable(data []byte, member func(name string, value []byte)) error {
-	return object(data, member, true)
+	return object(data, member, scanner{maxDepth: BodyDepth, storable: true})
 }
 
 // String decodes a value that Object has handed out. It reports false when the
@@ -89,11 +94,11 @@ func IsNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || '0' <= value[0] && value[0] <= '9')
 }
 
-func object(data []byte, member func(string, []byte), storable bool) error {
+func object(data []byte, member func(string, []byte), s scanner) error {
 	if !utf8.Valid(data) {
 		return ErrSyntax
 	}
-	s := scanner{data: data, storable: storable}
+	s.data = data
 	s.space()
 	if s.peek() != '{' {
 		if err := s.value(); err != nil {
@@ -115,6 +120,7 @@ type scanner struct {
 	data     []byte
 	pos      int
 	depth    int
+	maxDepth int
 	storable bool
 }
 
@@ -148,7 +154,7 @@ func (s *scanner) end() error {
 
 func (s *scanner) enter() error {
 	s.pos++
-	if s.depth++; s.depth > MaxDepth {
+	if s.depth++; s.depth > s.maxDepth {
 		return ErrDepth
 	}
 	return nil
