@@ -26,6 +26,8 @@ type Builder struct {
 	Cache string
 	// Progress, when set, is told what happens, from one goroutine at a time.
 	Progress func(Event)
+
+	salt string // keeps a test's images apart from real ones
 }
 
 // Kind of an event.
@@ -252,11 +254,7 @@ func (r *run) load(ctx context.Context, tar io.Reader, message string) error {
 func (r *run) explain(ctx context.Context, err error) error {
 	e := &BuildError{Image: r.item.Recipe.Name, Reason: err.Error(), Tail: r.out.tail}
 	if s := r.out.step; s.number > 0 {
-		command := s.command
-		if len(command) > 100 {
-			command = strings.ToValidUTF8(command[:100], "") + "…"
-		}
-		e.Step = fmt.Sprintf("step %d of %d (%s)", s.number, s.of, command)
+		e.Step = fmt.Sprintf("step %d of %d (%s)", s.number, s.of, Short(s.command, 100))
 	}
 	var remedy *remedyError
 	switch all := err.Error() + "\n" + strings.Join(e.Tail, "\n"); {

@@ -21,7 +21,7 @@ import (
 )
 
 // builder is a Builder over a fake engine, and what it told.
-func builder(t *testing.T, e *engine) (*Builder, *[]Event) {
+func builder(t *testing.T, e *fakeEngine) (*Builder, *[]Event) {
 	t.Helper()
 	var events []Event
 	return &Builder{Engine: e, Root: project(t), Cache: t.TempDir(), Progress: func(ev Event) { events = append(events, ev) }}, &events
@@ -247,7 +247,7 @@ func TestDebianFlavourNeedsTheEnginesArchitecture(t *testing.T) {
 }
 
 // localEngine has the architecture of the machine that runs the test.
-func localEngine(t *testing.T) *engine {
+func localEngine(t *testing.T) *fakeEngine {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("what is made on the driver's machine is made on Linux")
@@ -406,7 +406,7 @@ func TestChoose(t *testing.T) {
 		name     string
 		wish     profile.Flavour
 		registry func(context.Context, string) error
-		prepare  func(*engine, *Builder)
+		prepare  func(*fakeEngine, *Builder)
 		want     profile.Flavour
 		reason   string
 	}{
@@ -420,7 +420,7 @@ func TestChoose(t *testing.T) {
 			}
 			return nil
 		}, nil, profile.FlavourDebian, "dunglas/frankenphp:1.12.7-php8.5.10-trixie: manifest unknown)"},
-		{"debian images are there", profile.FlavourAuto, answers, func(e *engine, b *Builder) {
+		{"debian images are there", profile.FlavourAuto, answers, func(e *fakeEngine, b *Builder) {
 			plan, err := b.Plan(context.Background(), profile.FlavourDebian)
 			if err != nil {
 				panic(err)
@@ -429,12 +429,12 @@ func TestChoose(t *testing.T) {
 				e.has[plan.Tag(n)] = "sha256:x"
 			}
 		}, profile.FlavourDebian, "on the engine already"},
-		{"official images are there", profile.FlavourAuto, nil, func(e *engine, b *Builder) {
+		{"official images are there", profile.FlavourAuto, nil, func(e *fakeEngine, b *Builder) {
 			for _, n := range []string{officialBase, officialComposer, officialFrankenPHP, officialGolang, officialPHP, officialPostgres, officialRust} {
 				e.has[n] = "sha256:x"
 			}
 		}, profile.FlavourPublished, "the registry answers"},
-		{"a stand-in under an official name", profile.FlavourAuto, nil, func(e *engine, b *Builder) {
+		{"a stand-in under an official name", profile.FlavourAuto, nil, func(e *fakeEngine, b *Builder) {
 			for _, n := range []string{officialBase, officialComposer, officialFrankenPHP, officialGolang, officialPHP, officialPostgres, officialRust} {
 				e.has[n] = "sha256:x"
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// engine is a Docker Engine that only remembers.
-type engine struct {
+// fakeEngine is a Docker Engine that only remembers.
+type fakeEngine struct {
 	Engine // any call that is not below panics
 
 	mu     sync.Mutex
@@ -33,8 +33,8 @@ type engine struct {
 	imported map[string]client.ImageImportOptions
 }
 
-func newEngine() *engine {
-	return &engine{
+func newEngine() *fakeEngine {
+	return &fakeEngine{
 		arch: "x86_64", has: map[string]string{}, labels: map[string]map[string]string{},
 		options: map[string]client.ImageBuildOptions{}, contexts: map[string][]string{}, imported: map[string]client.ImageImportOptions{},
 		stream: func(client.ImageBuildOptions) string {
@@ -44,13 +44,13 @@ func newEngine() *engine {
 	}
 }
 
-func (e *engine) Info(context.Context, client.InfoOptions) (client.SystemInfoResult, error) {
+func (e *fakeEngine) Info(context.Context, client.InfoOptions) (client.SystemInfoResult, error) {
 	var r client.SystemInfoResult
 	r.Info.Architecture = e.arch
 	return r, nil
 }
 
-func (e *engine) ImageInspect(_ context.Context, name string, _ ...client.ImageInspectOption) (client.ImageInspectResult, error) {
+func (e *fakeEngine) ImageInspect(_ context.Context, name string, _ ...client.ImageInspectOption) (client.ImageInspectResult, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.inspected = append(e.inspected, name)
@@ -66,7 +66,7 @@ func (e *engine) ImageInspect(_ context.Context, name string, _ ...client.ImageI
 	return r, nil
 }
 
-func (e *engine) ImageBuild(_ context.Context, files io.Reader, o client.ImageBuildOptions) (client.ImageBuildResult, error) {
+func (e *fakeEngine) ImageBuild(_ context.Context, files io.Reader, o client.ImageBuildOptions) (client.ImageBuildResult, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	tag := o.Tags[0]
@@ -89,7 +89,7 @@ func (e *engine) ImageBuild(_ context.Context, files io.Reader, o client.ImageBu
 	return client.ImageBuildResult{Body: io.NopCloser(strings.NewReader(s))}, nil
 }
 
-func (e *engine) ImageImport(_ context.Context, s client.ImageImportSource, ref string, o client.ImageImportOptions) (client.ImageImportResult, error) {
+func (e *fakeEngine) ImageImport(_ context.Context, s client.ImageImportSource, ref string, o client.ImageImportOptions) (client.ImageImportResult, error) {
 	if _, err := io.Copy(io.Discard, s.Source); err != nil {
 		return nil, err
 	}
@@ -100,6 +100,6 @@ func (e *engine) ImageImport(_ context.Context, s client.ImageImportSource, ref 
 	return io.NopCloser(bytes.NewReader([]byte(`{"status":"sha256:2"}`))), nil
 }
 
-func (e *engine) DistributionInspect(ctx context.Context, name string, _ client.DistributionInspectOptions) (client.DistributionInspectResult, error) {
+func (e *fakeEngine) DistributionInspect(ctx context.Context, name string, _ client.DistributionInspectOptions) (client.DistributionInspectResult, error) {
 	return client.DistributionInspectResult{}, e.registry(ctx, name)
 }

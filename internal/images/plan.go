@@ -70,7 +70,7 @@ func (b *Builder) Plan(ctx context.Context, flavour profile.Flavour, names ...st
 	if err != nil {
 		return Plan{}, fmt.Errorf("asking the Docker engine for its architecture: %w", err)
 	}
-	p, err := resolve(b.Root, flavour, info.Info.Architecture, names...)
+	p, err := resolve(b.Root, flavour, info.Info.Architecture+b.salt, names...)
 	if err != nil {
 		return Plan{}, err
 	}
