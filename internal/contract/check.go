@@ -488,7 +488,7 @@ func (j *judge) shown(a *answer, value any, jsonErr error) string {
 	}
 	if o, ok := value.(object); ok && len(j.rows) == 1 {
 		if n, ok := o["id"].(number); ok && string(n) == strconv.FormatInt(j.rows[0].ID, 10) {
-			o["id"] = "<new row>"
+			o["id"] = "(new row)"
 			defer func() { o["id"] = n }()
 		}
 	}

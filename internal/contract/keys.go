@@ -201,16 +201,16 @@ func (k *Keys) PublicPEM() string { return k.publicPEM }
 const redactedKeys = "<keys>"
 
 // String returns a placeholder.
-func (k *Keys) String() string { return redactedKeys }
+func (Keys) String() string { return redactedKeys }
 
 // GoString returns a placeholder.
-func (k *Keys) GoString() string { return redactedKeys }
+func (Keys) GoString() string { return redactedKeys }
 
 // Format prints a placeholder for every verb.
-func (k *Keys) Format(f fmt.State, _ rune) { io.WriteString(f, redactedKeys) } //nolint:errcheck // a fmt.State keeps its error
+func (Keys) Format(f fmt.State, _ rune) { io.WriteString(f, redactedKeys) } //nolint:errcheck // a fmt.State keeps its error
 
 // MarshalJSON returns a placeholder.
-func (k *Keys) MarshalJSON() ([]byte, error) { return json.Marshal(redactedKeys) }
+func (Keys) MarshalJSON() ([]byte, error) { return json.Marshal(redactedKeys) }
 
 // Identity is what good tokens say: who issued them, for whom, about whom.
 type Identity struct {
@@ -229,16 +229,16 @@ const redactedToken = "<token>"
 func (t Token) Reveal() string { return t.text }
 
 // String returns a placeholder.
-func (t Token) String() string { return redactedToken }
+func (Token) String() string { return redactedToken }
 
 // GoString returns a placeholder.
-func (t Token) GoString() string { return redactedToken }
+func (Token) GoString() string { return redactedToken }
 
 // Format prints a placeholder for every verb.
-func (t Token) Format(f fmt.State, _ rune) { io.WriteString(f, redactedToken) } //nolint:errcheck // a fmt.State keeps its error
+func (Token) Format(f fmt.State, _ rune) { io.WriteString(f, redactedToken) } //nolint:errcheck // a fmt.State keeps its error
 
 // MarshalJSON returns a placeholder.
-func (t Token) MarshalJSON() ([]byte, error) { return json.Marshal(redactedToken) }
+func (Token) MarshalJSON() ([]byte, error) { return json.Marshal(redactedToken) }
 
 // LoadToken signs the token that a load generator sends: RS256, issuer,
 // audience, subject, one scope, issued now, and the expiry given (whole

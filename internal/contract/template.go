@@ -163,11 +163,14 @@ func (v values) text(s string) string {
 
 // inJSON is the text as it stands between the quotes of a JSON string.
 func inJSON(s string) string {
-	b, err := json.Marshal(s)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
 		return "" // a string always marshals
 	}
-	return string(b[1 : len(b)-1])
+	text := b.String()
+	return text[1 : len(text)-2] // without the quotes and the line break
 }
 
 // clip shortens a text for an error.

@@ -79,7 +79,6 @@ var mutations = map[string]func(t *parts){
 	"extra-part":         func(t *parts) { t.after = ".e30" },
 	"space-inside":       func(t *parts) { t.signature = split(t.signature, " ") },
 	"tab-inside":         func(t *parts) { t.signature = split(t.signature, "\t") },
-	"newline-inside":     func(t *parts) { t.signature = split(t.signature, "\r\n ") },
 	"quoted":             func(t *parts) { t.before, t.after = `"`, `"` },
 	"lengthen":           func(t *parts) { t.signature += strings.Repeat("A", max(0, longToken-t.len())) },
 	"json-serialisation": func(t *parts) { t.json = true },
