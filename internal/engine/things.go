@@ -155,23 +155,22 @@ func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[stri
 }
 
 // CreateVolume creates a named volume, or finds it. A volume of that name that
-// does not carry percore's label is an error. It reports whether the volume is
-// new.
-func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) (fresh bool, err error) {
+// does not carry percore's label is an error.
+func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
 	found, err := e.api.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
 	switch {
 	case err == nil:
 		if found.Volume.Labels[Label] != "1" {
-			return false, fmt.Errorf("the volume name %s is taken on %s by a volume that is not percore's; remove it (docker volume rm %s)", name, e.host, name)
+			return fmt.Errorf("the volume name %s is taken on %s by a volume that is not percore's; remove it (docker volume rm %s)", name, e.host, name)
 		}
-		return false, nil
+		return nil
 	case !errdefs.IsNotFound(err):
-		return false, fmt.Errorf("looking for volume %s on %s: %w", name, e.host, err)
+		return fmt.Errorf("looking for volume %s on %s: %w", name, e.host, err)
 	}
 	if _, err := e.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels}); err != nil {
-		return false, fmt.Errorf("creating volume %s on %s: %w", name, e.host, err)
+		return fmt.Errorf("creating volume %s on %s: %w", name, e.host, err)
 	}
-	return true, nil
+	return nil
 }
 
 // ImageID is the id of an image, or empty when the engine does not have it.

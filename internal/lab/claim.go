@@ -31,24 +31,27 @@ const infancy = 20 * time.Second
 
 // Live lists the runs that a living driver is measuring on the engine.
 func Live(ctx context.Context, e *engine.Engine) ([]string, error) {
-	live, _, err := runs(ctx, e)
+	live, _, err := runs(ctx, e, nil, infancy)
 	return live, err
 }
 
 // runs sorts the runs that have containers on the engine into those whose
-// driver is connected and the dead. Runs that share the engine are neither.
-func runs(ctx context.Context, e *engine.Engine) (live, dead []string, err error) {
-	containers, err := e.Containers(ctx, map[string]string{engine.Label: "1", engine.LabelRun: ""})
+// driver is connected, or which began less than young ago, and the dead. Runs
+// that share the engine are neither, unless a scope of labels asks for them.
+func runs(ctx context.Context, e *engine.Engine, scope map[string]string, young time.Duration) (live, dead []string, err error) {
+	labels := map[string]string{engine.Label: "1", engine.LabelRun: ""}
+	maps.Copy(labels, scope)
+	containers, err := e.Containers(ctx, labels)
 	if err != nil {
 		return nil, nil, err
 	}
 	alive := map[string]bool{}
 	for _, c := range containers {
-		if c.Labels[labelShared] == "1" {
+		if c.Labels[labelShared] == "1" && len(scope) == 0 {
 			continue
 		}
 		run := c.Run()
-		alive[run] = alive[run] || time.Since(c.Created) < infancy
+		alive[run] = alive[run] || time.Since(c.Created) < young
 		if c.Running && c.Labels[engine.LabelRole] == whatTools && !alive[run] {
 			state, err := e.Container(c.ID, c.Name).Inspect(ctx)
 			if err != nil {
@@ -71,8 +74,8 @@ func runs(ctx context.Context, e *engine.Engine) (live, dead []string, err error
 // measured there, removes what dead runs left, creates the network, starts the
 // tools container and ties it to this process.
 func (l *Lab) claim(ctx context.Context, h *Host) error {
-	if !l.cfg.Shared {
-		live, dead, err := runs(ctx, h.Engine)
+	if !l.cfg.Shared || len(l.cfg.scope) > 0 {
+		live, dead, err := runs(ctx, h.Engine, l.cfg.scope, l.cfg.infancy)
 		if err != nil {
 			return err
 		}
@@ -96,6 +99,7 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	}
 	if !h.HostNetwork {
 		labels := map[string]string{engine.Label: "1", engine.LabelRun: l.cfg.RunID, engine.LabelKind: engine.KindNetwork}
+		maps.Copy(labels, l.cfg.scope)
 		if _, err := h.Engine.CreateNetwork(ctx, l.network, labels); err != nil {
 			return err
 		}
@@ -205,7 +209,7 @@ type CleanOptions struct {
 	// Force removes also what belongs to a run that is being measured.
 	Force bool
 
-	labels map[string]string // further labels that things must carry; tests only
+	scope map[string]string // further labels that things must carry; tests only
 }
 
 // Clean removes every container, network and volume that carries percore's
@@ -213,7 +217,7 @@ type CleanOptions struct {
 // also beside an error. Without Force it refuses while a run is being measured.
 func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thing, error) {
 	if !o.Force {
-		live, err := Live(ctx, e)
+		live, _, err := runs(ctx, e, o.scope, infancy)
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +226,7 @@ func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thin
 		}
 	}
 	labels := map[string]string{engine.Label: "1"}
-	maps.Copy(labels, o.labels)
+	maps.Copy(labels, o.scope)
 	lists := []func(context.Context, map[string]string) ([]engine.Thing, error){e.Containers, e.Networks, e.Volumes}
 	if o.Images {
 		lists = append(lists, e.Images)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"time"
@@ -42,10 +43,9 @@ func (l *Lab) startDatabase(ctx context.Context) error {
 	if err := l.checkVolume(ctx, h, volume); err != nil {
 		return err
 	}
-	_, err := h.Engine.CreateVolume(ctx, volume, map[string]string{
-		engine.Label: "1", engine.LabelKind: engine.KindVolume, "io.percore.seed": l.seed.ID(),
-	})
-	if err != nil {
+	labels := map[string]string{engine.Label: "1", engine.LabelKind: engine.KindVolume, "io.percore.seed": l.seed.ID()}
+	maps.Copy(labels, l.cfg.scope)
+	if err := h.Engine.CreateVolume(ctx, volume, labels); err != nil {
 		return err
 	}
 	memory := int64(l.cfg.Profile.Roles[profile.DB].Memory)
@@ -61,6 +61,7 @@ func (l *Lab) startDatabase(ctx context.Context) error {
 	s.Cmd = postgres.Args(settings)
 	s.Volumes = map[string]string{volume: dataPath}
 	l.cfg.Say("starting the database")
+	var err error
 	if l.db, err = h.Engine.Run(ctx, s); err != nil {
 		return err
 	}

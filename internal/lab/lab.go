@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -40,6 +41,11 @@ const (
 	databasePort = "5432"
 	httpPort     = "8080"
 )
+
+// openFiles is how many files a container may hold open: far more than any
+// connection count of the protocol, and little enough for an engine that may
+// not raise its own limit.
+const openFiles = 16384
 
 // Host is a machine with a Docker Engine that plays one or more roles.
 type Host struct {
@@ -79,7 +85,10 @@ type Config struct {
 	// Say is told what is being done, one line each; nil for silence.
 	Say func(format string, args ...any)
 
-	outFile string // where the load generator writes; tests only
+	// For tests only.
+	outFile string            // where the load generator writes
+	scope   map[string]string // further labels on everything; other things are not looked at
+	infancy time.Duration     // in place of the constant
 }
 
 // Lab is the hosts of a run with what runs on them.
@@ -118,6 +127,9 @@ func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	}
 	if cfg.Say == nil {
 		cfg.Say = func(string, ...any) {}
+	}
+	if cfg.infancy == 0 {
+		cfg.infancy = infancy
 	}
 	if cfg.outFile == "" {
 		cfg.outFile = "/tmp/percore.oha.json"
@@ -219,7 +231,7 @@ func (l *Lab) spec(r profile.Role, what, image string) engine.Spec {
 		Name:   fmt.Sprintf("percore-%s-%s-%s", l.cfg.RunID, what, nonce(3)),
 		Image:  image,
 		CPUs:   string(l.cfg.Profile.Roles[r].CPUs),
-		NoFile: 65536,
+		NoFile: openFiles,
 		Labels: l.labels(what),
 	}
 	if h := l.host(r); h.HostNetwork {
@@ -238,6 +250,7 @@ func (l *Lab) labels(what string) map[string]string {
 	if l.cfg.Shared {
 		labels[labelShared] = "1"
 	}
+	maps.Copy(labels, l.cfg.scope)
 	return labels
 }
 
