@@ -44,7 +44,7 @@ var ErrNoWayIn = errors.New("no image of percore is on the engine yet")
 func (x *examination) engine(ctx context.Context) bool {
 	const name = "engine"
 	if x.EngineErr != nil {
-		x.add(name, Fail, x.EngineErr.Error(), "scripts/bootstrap installs or starts one, or says how")
+		x.add(name, Fail, x.EngineErr.Error(), "scripts/bootstrap installs or starts one on this machine, or says how")
 		return false
 	}
 	before := x.Now()
@@ -52,7 +52,7 @@ func (x *examination) engine(ctx context.Context) bool {
 	x.slack = x.Now().Sub(before) / 2
 	x.asked = before.Add(x.slack)
 	if err != nil {
-		x.add(name, Fail, err.Error(), "scripts/bootstrap installs or starts one, or says how")
+		x.add(name, Fail, err.Error(), "scripts/bootstrap installs or starts one on this machine, or says how")
 		return false
 	}
 	x.info = info
@@ -258,7 +258,7 @@ func (x *examination) leftovers(ctx context.Context) {
 		x.add(name, OK, "none", "")
 		return
 	}
-	x.add(name, Warn, fmt.Sprintf("%d containers and %d networks of runs that are gone", len(containers), len(networks)), "percore clean removes them")
+	x.add(name, Warn, fmt.Sprintf("%s and %s that no run uses", count(len(containers), "container", "containers"), count(len(networks), "network", "networks")), "percore clean removes them")
 }
 
 // flavour settles which images a run would use and what is left to build.

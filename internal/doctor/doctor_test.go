@@ -205,7 +205,7 @@ func TestChecks(t *testing.T) {
 		{"leftovers", func(b *bench) {
 			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours}}
 			b.engine.networks = []engine.Thing{{Name: "percore-r1", Labels: ours}}
-		}, "leftovers", Warn, []string{"1 containers and 1 networks"}, "percore clean"},
+		}, "leftovers", Warn, []string{"1 container and 1 network that no run uses"}, "percore clean"},
 		{"a run that is being measured is no leftover", func(b *bench) {
 			b.live = []string{"r1"}
 			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours}}
