@@ -172,8 +172,8 @@ type WindowRow struct {
 // connections and target.
 type cell struct {
 	first    store.Window
-	evidence map[int]store.WindowResult // repetition -> latest attempt that passed
-	lastTry  map[int]store.WindowResult // repetition -> latest attempt that was measured
+	evidence map[int]*store.WindowResult // repetition -> latest attempt that passed
+	lastTry  map[int]*store.WindowResult // repetition -> latest attempt that was measured
 	tried    map[int]bool
 }
 
@@ -256,7 +256,7 @@ func gather(in Input) (map[cellKey]*cell, []cellKey) {
 		k := keyOf(w)
 		c := cells[k]
 		if c == nil {
-			c = &cell{first: w, evidence: map[int]store.WindowResult{}, lastTry: map[int]store.WindowResult{}, tried: map[int]bool{}}
+			c = &cell{first: w, evidence: map[int]*store.WindowResult{}, lastTry: map[int]*store.WindowResult{}, tried: map[int]bool{}}
 			cells[k] = c
 			order = append(order, k)
 		}
@@ -265,13 +265,15 @@ func gather(in Input) (map[cellKey]*cell, []cellKey) {
 	if !in.Study { // of the study's data a part is normal, of a run it is not
 		planned(in.Run, func(w store.Window) { at(w) })
 	}
-	for _, w := range in.Windows {
+	later := func(w, than *store.WindowResult) bool { return than == nil || w.Attempt >= than.Attempt }
+	for i := range in.Windows {
+		w := &in.Windows[i]
 		c := at(w.Window)
 		c.tried[w.Repetition] = true
-		if w.Passed() && w.Attempt >= c.evidence[w.Repetition].Attempt {
+		if w.Passed() && later(w, c.evidence[w.Repetition]) {
 			c.evidence[w.Repetition] = w
 		}
-		if w.Measured != nil && w.Attempt >= c.lastTry[w.Repetition].Attempt {
+		if w.Measured != nil && later(w, c.lastTry[w.Repetition]) {
 			c.lastTry[w.Repetition] = w
 		}
 	}
@@ -328,7 +330,7 @@ func ranks(in Input) func(kind, name string) int {
 
 // used returns the repetitions on which a row rests, in order: those with
 // evidence, or the last attempts when there is none.
-func (c *cell) used() (list []store.WindowResult, evidence bool) {
+func (c *cell) used() (list []*store.WindowResult, evidence bool) {
 	from := c.evidence
 	if len(from) == 0 {
 		from = c.lastTry
@@ -336,12 +338,12 @@ func (c *cell) used() (list []store.WindowResult, evidence bool) {
 	for _, w := range from {
 		list = append(list, w)
 	}
-	slices.SortFunc(list, func(a, b store.WindowResult) int { return cmp.Compare(a.Repetition, b.Repetition) })
+	slices.SortFunc(list, func(a, b *store.WindowResult) int { return cmp.Compare(a.Repetition, b.Repetition) })
 	return list, len(c.evidence) > 0
 }
 
 // describe fills what all rows have, and says why a cell is incomplete.
-func (c *cell) describe(used []store.WindowResult, evidence bool, planned int) Cell {
+func (c *cell) describe(used []*store.WindowResult, evidence bool, planned int) Cell {
 	row := Cell{
 		Phase: c.first.Phase, Candidate: c.first.Candidate, Scenario: c.first.Scenario, Connections: c.first.Connections,
 		Repetitions: len(c.evidence), Planned: max(planned, len(c.tried)), Evidence: evidence,
@@ -383,7 +385,7 @@ func count(n int, what string) string {
 }
 
 // readings collects one figure of the repetitions that have it.
-func readings(list []store.WindowResult, figure string, of func(*measure.Window) float64) []float64 {
+func readings(list []*store.WindowResult, figure string, of func(*measure.Window) float64) []float64 {
 	var v []float64
 	for _, w := range list {
 		if w.Measured.Has(figure) {
@@ -408,7 +410,7 @@ var (
 
 // met reports whether a window met its target: at least 99 % of it achieved and
 // at most 0.1 % of its requests failed.
-func met(w store.WindowResult) bool {
+func met(w *store.WindowResult) bool {
 	m := w.Measured
 	requests := m.OK + m.Failed
 	return m.Achieved >= metShare*float64(w.Target) && float64(m.Failed) <= metFailures*float64(requests)

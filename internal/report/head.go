@@ -21,7 +21,8 @@ func title(h analysis.Header) string {
 	return fmt.Sprintf("percore run %s (%s)", h.ID, h.State)
 }
 
-// verdict says whether the figures may stand beside the published ones.
+// verdict says that the figures may stand beside the published ones. Why they
+// may not is a caveat, which stands before everything else.
 func verdict(h analysis.Header) string {
 	switch {
 	case h.Study:
@@ -29,7 +30,7 @@ func verdict(h analysis.Header) string {
 	case h.Comparable:
 		return "yes"
 	}
-	return "no: " + strings.Join(h.NotComparable, "; ")
+	return ""
 }
 
 // facts is the identity of a run.

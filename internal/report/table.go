@@ -189,16 +189,20 @@ func connectionTable(r analysis.Report) Table {
 		Empty: "No ceiling phase was measured.",
 	}
 	var n notes
+	left := 0
 	for _, row := range r.Connections {
+		if row.Achieved == nil {
+			left++
+			continue
+		}
 		c := cells{row.Evidence}
 		line := append([]string{row.Scenario, row.Candidate + n.of(row.Cell), strconv.Itoa(row.Connections)}, ceilingCells(c, row)...)
-		failed := absent
-		if row.Achieved != nil {
-			failed = c.value(float64(row.Failed), 0)
-		}
-		t.Rows = append(t.Rows, append(line, c.spread(row.Achieved, 0), failed))
+		t.Rows = append(t.Rows, append(line, c.spread(row.Achieved, 0), c.value(float64(row.Failed), 0)))
 	}
 	t.Notes = n.lines()
+	if left > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("not measured, or every attempt broke off: %d of %d cells", left, len(r.Connections)))
+	}
 	return t
 }
 

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+const studyFolder = "../../internal/study/testdata/php-go-bench"
+
+// percore runs one command line and returns what it printed.
+func percore(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// recorded makes a results folder with one run that holds one window.
+func recorded(t *testing.T) (results, id string) {
+	t.Helper()
+	results = t.TempDir()
+	s, err := store.Create(results, store.Run{
+		ID: "20261130-abc", Started: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Flavour: profile.FlavourDebian,
+		Profile: profile.Profile{Name: "small"},
+		Suite:   profile.Suite{Scenarios: []profile.Scenario{{ID: "auth"}}, Candidates: []profile.Candidate{{ID: "go"}}},
+		Preset:  profile.Preset{Name: "smoke", Phases: []profile.Phase{{ID: "ceiling", Kind: profile.KindCeiling, Repetitions: 1, Connections: []int{16}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w := store.WindowResult{Window: store.Window{Phase: "ceiling", Kind: profile.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 16, Seconds: 2}, Attempt: 1}
+	w.OHA = store.RawPath(w.Window, 1, store.RawOHA)
+	data, err := os.ReadFile(filepath.Join(studyFolder, "results/2026-09-16/raw/ceil_go_read_c256_r1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := s.WriteRaw(w.OHA, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SHA256 = map[string]string{w.OHA: digest}
+	var figures measure.Window
+	if figures, err = s.Measure(w); err != nil {
+		t.Fatal(err)
+	}
+	w.Measured = &figures
+	for _, e := range []store.Event{{Type: store.EventRunStarted}, {Type: store.EventWindow, Window: &w}, {Type: store.EventRunEnded, Message: store.StateComplete}} {
+		if err := s.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return results, "20261130-abc"
+}
+
+// TestReportOfTheStudy takes the study's rows out of `percore report` as a user
+// would.
+func TestReportOfTheStudy(t *testing.T) {
+	code, out, errs := percore("report", studyFolder, "--format", "csv")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	theirs, err := os.ReadFile(filepath.Join(studyFolder, "results/2026-09-16/summary.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal := 0
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		if strings.Contains("\n"+string(theirs), "\n"+line+"\n") {
+			equal++
+		} else if !strings.HasPrefix(line, "rate,fpm,read,50000,1,") {
+			t.Errorf("not in summary.csv: %s", line)
+		}
+	}
+	if equal != 5 { // the header and four complete cells
+		t.Errorf("%d lines are in summary.csv, want 5", equal)
+	}
+	if !strings.Contains(errs, "rate php-fpm read: incomplete: 1 of 5") {
+		t.Errorf("the incomplete cell is not named: %s", errs)
+	}
+}
+
+func TestReportOfARun(t *testing.T) {
+	results, id := recorded(t)
+	for _, arg := range []string{id, "2026", "latest", filepath.Join(results, id)} {
+		code, out, errs := percore("--results", results, "report", arg)
+		if code != 0 || !strings.Contains(out, "percore run "+id+" (complete)") || !strings.Contains(out, "Not comparable") {
+			t.Errorf("report %s: exit code %d\n%s%s", arg, code, out, errs)
+		}
+	}
+	if code, out, _ := percore("--results", results, "show", id); code != 0 || !strings.Contains(out, "Progress") {
+		t.Errorf("show: exit code %d\n%s", code, out)
+	}
+	if code, out, _ := percore("--results", results, "ls"); code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "1/1") {
+		t.Errorf("ls: exit code %d\n%s", code, out)
+	}
+	code, out, _ := percore("--results", results, "ls", "--json")
+	var list []store.Summary
+	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) != 1 || list[0].State != store.StateComplete {
+		t.Errorf("ls --json: exit code %d, %v\n%s", code, err, out)
+	}
+	file := filepath.Join(t.TempDir(), "report.md")
+	if code, _, errs := percore("--results", results, "report", id, "--format", "md", "--out", file); code != 0 {
+		t.Errorf("--out: %s", errs)
+	}
+	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "# percore run") {
+		t.Errorf("%.40q, %v", data, err)
+	}
+	code, _, errs := percore("--results", results, "report", id, "--out", file)
+	if code != fail.CodeInput || !strings.Contains(errs, "--force") {
+		t.Errorf("replacing a report: exit code %d, %s", code, errs)
+	}
+}
+
+func TestReportVerifies(t *testing.T) {
+	results, id := recorded(t)
+	if code, _, errs := percore("--results", results, "report", id, "--verify"); code != 0 || !strings.Contains(errs, "verified: 1 attempts") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	raw := filepath.Join(results, id, "raw/ceiling/go_auth_c16_r1_a1.oha.json")
+	if err := os.Truncate(raw, 100); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := percore("--results", results, "report", id, "--verify")
+	if code != fail.CodeInput || !strings.Contains(errs, "digest differs") || !strings.Contains(errs, "cut off") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	// Without it, the log is enough.
+	if code, _, errs := percore("--results", results, "report", id); code != 0 {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+func TestBadReports(t *testing.T) {
+	results, id := recorded(t)
+	for _, args := range [][]string{
+		{"report"}, {"report", "nothing"}, {"report", "/no/such/folder"}, {"report", id, "--format", "pdf"}, {"report", id, "--table", "x", "--format", "csv"},
+		{"report", id, "--table", "gates"}, {"show", "nothing"}, {"report", t.TempDir()}, {"report", id, "--out", "/no/such/folder/x"},
+	} {
+		code, out, errs := percore(append([]string{"--results", results}, args...)...)
+		if code != fail.CodeInput || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
+		}
+	}
+	if code, out, _ := percore("--results", filepath.Join(results, "none"), "ls"); code != 0 || !strings.Contains(out, "no runs") {
+		t.Errorf("ls of nothing: %d, %s", code, out)
+	}
+}
