@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log"
 	"math"
@@ -14,9 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -37,12 +34,6 @@ const (
 )
 
 func main() {
-	versions := flag.Bool("versions", false, "print the versions of Go and of the libraries, then exit")
-	flag.Parse()
-	if *versions {
-		printVersions()
-		return
-	}
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
@@ -124,20 +115,4 @@ func positive(name string) (int, error) {
 		return 0, fmt.Errorf("%s is %q: set it to a whole number above 0", name, os.Getenv(name))
 	}
 	return n, nil
-}
-
-func printVersions() {
-	fmt.Println("go=" + strings.TrimPrefix(runtime.Version(), "go"))
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return
-	}
-	for _, module := range info.Deps {
-		switch module.Path {
-		case "github.com/jackc/pgx/v5":
-			fmt.Println("pgx=" + strings.TrimPrefix(module.Version, "v"))
-		case "github.com/golang-jwt/jwt/v5":
-			fmt.Println("golang-jwt=" + strings.TrimPrefix(module.Version, "v"))
-		}
-	}
 }

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,12 +33,6 @@ const (
 )
 
 func main() {
-	versions := flag.Bool("versions", false, "print the versions of FrankenPHP, Go and PHP, then exit")
-	flag.Parse()
-	if *versions {
-		printVersions()
-		return
-	}
 	if err := run(); err != nil {
 		log.Fatal(err)
 	}
@@ -124,16 +116,4 @@ func positive(name string) (int, error) {
 		return 0, fmt.Errorf("%s is %q: set it to a whole number above 0", name, os.Getenv(name))
 	}
 	return n, nil
-}
-
-func printVersions() {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range info.Deps {
-			if module.Path == "github.com/dunglas/frankenphp" {
-				fmt.Println("frankenphp=" + strings.TrimPrefix(module.Version, "v"))
-			}
-		}
-	}
-	fmt.Println("go=" + strings.TrimPrefix(runtime.Version(), "go"))
-	fmt.Println("php=" + frankenphp.Version().Version)
 }
