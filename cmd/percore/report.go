@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,13 +97,15 @@ func (a *app) open(arg string) (analysis.Input, *store.Store, error) {
 	return analysis.FromStore(st), st, nil
 }
 
-// printReport prints the tables of a results folder to the terminal.
+// printReport prints the tables of a results folder to the terminal and leaves
+// them in the folder as report.md, report.csv and report.json.
 func (a *app) printReport(dir string) error {
 	st, err := store.Open(dir)
 	if err != nil {
 		return err
 	}
-	return report.Text(a.stdout, analysis.Of(analysis.FromStore(st)), a.width())
+	r := analysis.Of(analysis.FromStore(st))
+	return errors.Join(report.Text(a.stdout, r, a.width()), report.Save(dir, r))
 }
 
 // verify holds the log of a run against its raw files.
@@ -163,21 +163,5 @@ func writeOut(name string, data []byte, force bool) error {
 			return fail.Input("%s exists already; choose another file or add --force", name)
 		}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".report-")
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail.Input("%s: there is no such folder; make it first", filepath.Dir(name))
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report %s: %w", name, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report %s: %w", name, err)
-	}
-	return nil
+	return report.Replace(name, data)
 }

@@ -2,10 +2,15 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +61,46 @@ func Write(w io.Writer, r analysis.Report, o Options) error {
 		return JSON(w, r)
 	}
 	return Text(w, r, o.Width)
+}
+
+// Files are the reports that are kept in a run's folder, by their ending.
+var Files = []string{"md", "csv", "json"}
+
+// Save writes report.md, report.csv and report.json into a folder. They are
+// derived from the log at any time, so those of before are replaced, each at
+// once.
+func Save(dir string, r analysis.Report) error {
+	for _, format := range Files {
+		var b bytes.Buffer
+		if err := Write(&b, r, Options{Format: format}); err != nil {
+			return err
+		}
+		if err := Replace(filepath.Join(dir, "report."+format), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Replace writes a file that appears whole or not at all.
+func Replace(name string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(name), ".report-")
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail.Input("%s: there is no such folder; make it first", filepath.Dir(name))
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), name)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report %s: %w", name, err)
+	}
+	return nil
 }
 
 // JSON writes every table with full precision. The fields are described in

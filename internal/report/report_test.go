@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -267,6 +268,7 @@ func BenchmarkReport(b *testing.B) {
 			}
 			log.Close()
 			b.ResetTimer()
+			cpu := cpuTime()
 			for range b.N {
 				s, err := store.Open(s.Dir())
 				if err != nil {
@@ -277,7 +279,17 @@ func BenchmarkReport(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/window")
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/float64(n), "cpu-ns/window")
 		})
 	}
+}
+
+// cpuTime is the CPU time of this process, which a busy machine does not
+// stretch.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/percore/percore/internal/profile"
 )
 
-// Rederive computes the figures of every window anew from its raw files and
-// reports each window whose figures are not those in the log.
+// Rederive computes the figures of every window and probe anew from the raw
+// files and reports each whose figures are not those in the log.
 func (s *Store) Rederive() ([]Problem, error) {
-	var problems []Problem
+	problems := s.rederiveProbes()
 	for _, w := range s.History().Windows() {
 		if w.Measured == nil || w.OHA == "" {
 			continue
@@ -67,4 +67,28 @@ func (s *Store) Measure(w WindowResult) (measure.Window, error) {
 		counters = measure.Samples(series)
 	}
 	return measure.Of(result, counters, string(profile.App), string(profile.DB), time.Duration(w.Seconds*float64(time.Second)))
+}
+
+// rederiveProbes does so for the readings of the reference probe.
+func (s *Store) rederiveProbes() []Problem {
+	var problems []Problem
+	window := s.Run().Preset.Probe.Window.Seconds()
+	for _, e := range s.Events() {
+		was, ok := ReadingOf(e)
+		if !ok || was.Error != "" || was.File == "" || window <= 0 {
+			continue
+		}
+		out, err := s.ReadRaw(was.File)
+		var result load.Result
+		if err == nil {
+			result, err = load.Parse(was.File, out)
+		}
+		switch is := float64(result.OK()) / window; {
+		case err != nil:
+			problems = append(problems, Problem{was.File, err.Error(), true})
+		case is != was.Achieved:
+			problems = append(problems, Problem{was.File, fmt.Sprintf("the raw file gives another reading than the log holds: %v was %v", is, was.Achieved), true})
+		}
+	}
+	return problems
 }

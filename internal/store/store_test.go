@@ -646,12 +646,23 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			b.SetBytes(int64(line.Len()))
 			b.ResetTimer()
+			cpu := cpuTime()
 			for range b.N {
 				if r, err := Open(s.Dir()); err != nil || len(r.Events()) != n {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/event")
+			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/float64(n), "cpu-ns/event")
 		})
 	}
+}
+
+// cpuTime is the CPU time of this process, which a busy machine does not
+// stretch.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
