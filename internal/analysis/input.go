@@ -20,7 +20,7 @@ type Input struct {
 	Probes  []study.Probe
 	Blocks  []BrokenBlock // blocks that failed
 	Notes   []string      // what the reader of the files noticed
-	Study   bool          // whether it is the study's own data
+	Study   bool          // whether it is a raw folder in the study's layout
 }
 
 // BrokenBlock is a block that could not be measured to its end.
@@ -50,7 +50,7 @@ func FromStore(s *store.Store) Input {
 	return in
 }
 
-// FromStudy takes the study's own raw folder.
+// FromStudy takes a raw folder in the study's layout.
 func FromStudy(s *study.Study) Input {
 	return Input{Run: s.Run, State: store.StateComplete, Windows: s.Windows, Probes: s.Probes, Notes: s.Notes, Study: true}
 }

@@ -63,7 +63,7 @@ type Header struct {
 	Titles        map[string]string                  `json:"candidates"` // id -> how reports name it
 	Order         []string                           `json:"candidate_order"`
 	Phases        []string                           `json:"phase_order"`
-	Study         bool                               `json:"study"` // whether it is the study's own raw data
+	Study         bool                               `json:"study"` // whether it is a raw folder in the study's layout
 }
 
 // Cell is what the rows of the tables have in common.
@@ -676,7 +676,7 @@ func caveats(in Input, r Report, why []string) []string {
 	}
 	switch {
 	case missing > 0 && in.Study:
-		list = append(list, fmt.Sprintf("This folder holds a part of the study: %d of its %s. Cells that are incomplete are marked.", r.Header.Done, count(r.Header.Planned, "window")))
+		list = append(list, fmt.Sprintf("This folder holds a part of what was measured: %d of %s. Cells that are incomplete are marked.", r.Header.Done, count(r.Header.Planned, "window")))
 	case missing > 0:
 		list = append(list, fmt.Sprintf("%d of %s have no evidence; the tables mark the cells that are incomplete.", missing, count(r.Header.Planned, "planned window")))
 	}

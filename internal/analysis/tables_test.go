@@ -1,8 +1,11 @@
 package analysis
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -286,5 +289,26 @@ func BenchmarkOf(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/window")
 		})
+	}
+}
+
+// TestShorterStudyIsNotComparable imports a folder that the study's scripts
+// measured in a hurry.
+func TestShorterStudyIsNotComparable(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(studyDir)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "meta.json")
+	meta, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.ReplaceAll(meta, []byte(`"60s"`), []byte(`"10s"`)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := studyReport(t, dir)
+	if r.Header.Comparable || !strings.Contains(r.Caveats[0], "10 s long and the study's 60 s") {
+		t.Errorf("caveats %q", r.Caveats)
 	}
 }

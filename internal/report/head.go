@@ -16,7 +16,7 @@ type fact struct{ name, text string }
 // title is the first line of a report.
 func title(h analysis.Header) string {
 	if h.Study {
-		return "php-go-bench " + h.ID + " (the study's own raw data)"
+		return "php-go-bench " + h.ID + " (raw folder in the layout of the published study)"
 	}
 	return fmt.Sprintf("percore run %s (%s)", h.ID, h.State)
 }
@@ -24,10 +24,7 @@ func title(h analysis.Header) string {
 // verdict says that the figures may stand beside the published ones. Why they
 // may not is a caveat, which stands before everything else.
 func verdict(h analysis.Header) string {
-	switch {
-	case h.Study:
-		return "these are the published figures' own raw data"
-	case h.Comparable:
+	if h.Comparable {
 		return "yes"
 	}
 	return ""
@@ -86,7 +83,7 @@ func facts(h analysis.Header) []fact {
 	}
 	add("protocol", "%s", protocol)
 	if h.Study {
-		add("windows", "%d, of %d of the whole study", h.Done, h.Planned)
+		add("windows", "%d of %d in this folder", h.Done, h.Planned)
 	} else {
 		add("windows", "%d of %d with evidence", h.Done, h.Planned)
 	}

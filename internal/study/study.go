@@ -306,6 +306,15 @@ func (m meta) rateConnections() int {
 	return 256
 }
 
+// profileName names the layout of the study's machine, and any other "study".
+func (m meta) profileName() string {
+	b := m.Config.Budget
+	if !m.there || (b.App.CPUs == "0-3" && b.DB.CPUs == "4-7" && b.Load.CPUs == "8-11") {
+		return "m4pro"
+	}
+	return "study"
+}
+
 // meta reads meta.json, which may be missing.
 func (s *Study) meta() (meta, error) {
 	var m meta
@@ -392,8 +401,8 @@ func (s *Study) describe(m meta) {
 	run := store.Run{
 		Version: store.Version, ID: m.Stamp, Percore: "php-go-bench", Started: m.Started,
 		Suite:   profile.Suite{Name: "oauth-events", Rows: 1_000_000},
-		Profile: profile.Profile{Name: "m4pro", DatabaseConnections: m.Config.Budget.DBConnections},
-		Preset:  profile.Preset{Name: "full", Published: true},
+		Profile: profile.Profile{Name: m.profileName(), DatabaseConnections: m.Config.Budget.DBConnections},
+		Preset:  profile.Preset{Name: "study"},
 		Flavour: profile.FlavourPublished, Versions: map[string]string{}, Comparable: true,
 	}
 	if run.ID == "" {
@@ -462,6 +471,9 @@ func (s *Study) describe(m meta) {
 		run.Suite.Candidates = append(run.Suite.Candidates, profile.Candidate{ID: id})
 	}
 	run.Preset.Phases = []profile.Phase{rate, ceiling}
+	if rate.Window.Seconds() >= 60 && rate.Repetitions >= 5 && ceiling.Window.Seconds() >= 15 && ceiling.Repetitions >= 3 {
+		run.Preset.Name, run.Preset.Published = "full", true
+	}
 	run.Preset.Probe = profile.Probe{Window: profile.Duration(m.probeWindow), Connections: m.Config.Probe.Connections, Target: m.Config.Probe.Rate}
 	s.Run = run
 }
