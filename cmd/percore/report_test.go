@@ -18,8 +18,8 @@ import (
 
 const studyFolder = "../../internal/study/testdata/php-go-bench"
 
-// percore runs one command line and returns what it printed.
-func percore(args ...string) (code int, stdout, stderr string) {
+// call runs one command line and returns what it printed.
+func call(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
@@ -66,7 +66,7 @@ func recorded(t *testing.T) (results, id string) {
 // TestReportOfTheStudy takes the study's rows out of `percore report` as a user
 // would.
 func TestReportOfTheStudy(t *testing.T) {
-	code, out, errs := percore("report", studyFolder, "--format", "csv")
+	code, out, errs := call("report", studyFolder, "--format", "csv")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -93,30 +93,30 @@ func TestReportOfTheStudy(t *testing.T) {
 func TestReportOfARun(t *testing.T) {
 	results, id := recorded(t)
 	for _, arg := range []string{id, "2026", "latest", filepath.Join(results, id)} {
-		code, out, errs := percore("--results", results, "report", arg)
+		code, out, errs := call("--results", results, "report", arg)
 		if code != 0 || !strings.Contains(out, "percore run "+id+" (complete)") || !strings.Contains(out, "Not comparable") {
 			t.Errorf("report %s: exit code %d\n%s%s", arg, code, out, errs)
 		}
 	}
-	if code, out, _ := percore("--results", results, "show", id); code != 0 || !strings.Contains(out, "Progress") {
+	if code, out, _ := call("--results", results, "show", id); code != 0 || !strings.Contains(out, "Progress") {
 		t.Errorf("show: exit code %d\n%s", code, out)
 	}
-	if code, out, _ := percore("--results", results, "ls"); code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "1/1") {
+	if code, out, _ := call("--results", results, "ls"); code != 0 || !strings.Contains(out, id) || !strings.Contains(out, "1/1") {
 		t.Errorf("ls: exit code %d\n%s", code, out)
 	}
-	code, out, _ := percore("--results", results, "ls", "--json")
+	code, out, _ := call("--results", results, "ls", "--json")
 	var list []store.Summary
 	if err := json.Unmarshal([]byte(out), &list); code != 0 || err != nil || len(list) != 1 || list[0].State != store.StateComplete {
 		t.Errorf("ls --json: exit code %d, %v\n%s", code, err, out)
 	}
 	file := filepath.Join(t.TempDir(), "report.md")
-	if code, _, errs := percore("--results", results, "report", id, "--format", "md", "--out", file); code != 0 {
+	if code, _, errs := call("--results", results, "report", id, "--format", "md", "--out", file); code != 0 {
 		t.Errorf("--out: %s", errs)
 	}
 	if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "# percore run") {
 		t.Errorf("%.40q, %v", data, err)
 	}
-	code, _, errs := percore("--results", results, "report", id, "--out", file)
+	code, _, errs := call("--results", results, "report", id, "--out", file)
 	if code != fail.CodeInput || !strings.Contains(errs, "--force") {
 		t.Errorf("replacing a report: exit code %d, %s", code, errs)
 	}
@@ -124,19 +124,19 @@ func TestReportOfARun(t *testing.T) {
 
 func TestReportVerifies(t *testing.T) {
 	results, id := recorded(t)
-	if code, _, errs := percore("--results", results, "report", id, "--verify"); code != 0 || !strings.Contains(errs, "verified: 1 attempts") {
+	if code, _, errs := call("--results", results, "report", id, "--verify"); code != 0 || !strings.Contains(errs, "verified: 1 attempts") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	raw := filepath.Join(results, id, "raw/ceiling/go_auth_c16_r1_a1.oha.json")
 	if err := os.Truncate(raw, 100); err != nil {
 		t.Fatal(err)
 	}
-	code, _, errs := percore("--results", results, "report", id, "--verify")
+	code, _, errs := call("--results", results, "report", id, "--verify")
 	if code != fail.CodeInput || !strings.Contains(errs, "digest differs") || !strings.Contains(errs, "cut off") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	// Without it, the log is enough.
-	if code, _, errs := percore("--results", results, "report", id); code != 0 {
+	if code, _, errs := call("--results", results, "report", id); code != 0 {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
@@ -147,12 +147,12 @@ func TestBadReports(t *testing.T) {
 		{"report"}, {"report", "nothing"}, {"report", "/no/such/folder"}, {"report", id, "--format", "pdf"}, {"report", id, "--table", "x", "--format", "csv"},
 		{"report", id, "--table", "gates"}, {"show", "nothing"}, {"report", t.TempDir()}, {"report", id, "--out", "/no/such/folder/x"},
 	} {
-		code, out, errs := percore(append([]string{"--results", results}, args...)...)
+		code, out, errs := call(append([]string{"--results", results}, args...)...)
 		if code != fail.CodeInput || out != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, out, errs)
 		}
 	}
-	if code, out, _ := percore("--results", filepath.Join(results, "none"), "ls"); code != 0 || !strings.Contains(out, "no runs") {
+	if code, out, _ := call("--results", filepath.Join(results, "none"), "ls"); code != 0 || !strings.Contains(out, "no runs") {
 		t.Errorf("ls of nothing: %d, %s", code, out)
 	}
 }
