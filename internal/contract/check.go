@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"mime"
 	"net"
 	"net/http"
@@ -19,7 +20,7 @@ const DefaultTimeout = 10 * time.Second
 
 // clockTolerance is how far the candidate's clock may be from the driver's
 // before the report says so. The Date header has whole seconds.
-const clockTolerance = 3 * time.Second
+const clockTolerance = 2 * time.Second
 
 // Event is one row of the events table.
 type Event struct {
@@ -75,9 +76,9 @@ func Run(ctx context.Context, c *Contract, t Target) (Report, error) {
 	defer r.line.hangUp()
 	report := Report{Candidate: t.Name, Started: time.Now().UTC().Truncate(time.Millisecond)}
 	err := r.run(ctx, c, &report)
-	report.Seconds = time.Since(report.Started).Round(time.Millisecond).Seconds()
+	report.Seconds = float64(time.Since(report.Started).Milliseconds()) / 1000
 	if skew := r.skew; skew.Abs() > clockTolerance {
-		report.ClockSkewSeconds = skew.Round(time.Second).Seconds()
+		report.ClockSkewSeconds = math.Round(skew.Seconds())
 	}
 	for _, res := range report.Cases {
 		if res.OK {

@@ -19,7 +19,7 @@ type Report struct {
 	Seconds          float64   `json:"seconds"`
 	Passed           int       `json:"passed"`
 	Failed           int       `json:"failed"`
-	ClockSkewSeconds float64   `json:"clock_skew_s,omitempty"` // candidate's clock minus the driver's, where they are more than 3 s apart
+	ClockSkewSeconds float64   `json:"clock_skew_s,omitempty"` // candidate's clock minus the driver's, where they are more than 2 s apart
 	Cases            []Result  `json:"cases"`
 }
 
