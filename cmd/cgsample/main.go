@@ -99,7 +99,7 @@ func run(args []string, stdout *os.File) error {
 			return err
 		}
 	}
-	if err := s.Run(file, *interval, *longest, stop); err != nil {
+	if err := s.RunAlone(file, *interval, *longest, stop); err != nil {
 		return remedy(err, *out)
 	}
 	if *out != "-" {

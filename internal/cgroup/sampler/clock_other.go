@@ -2,7 +2,10 @@
 
 package sampler
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // clock measures from its first use: cgroups exist on Linux alone, and elsewhere
 // the package only reads folders of files, as its tests do.
@@ -14,3 +17,7 @@ func (c *clock) monotonic() int64 {
 	}
 	return int64(time.Since(c.start)) + 1
 }
+
+func (c *clock) wall() int64 { return time.Now().UnixNano() }
+
+func pread(fd int, b []byte) (int, error) { return syscall.Pread(fd, b, 0) }

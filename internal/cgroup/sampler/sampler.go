@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/percore/percore/internal/cgroup/kernel"
 )
@@ -179,6 +178,7 @@ type Sampler struct {
 	host       kernel.ProcStat
 	load1      int64 // hundredths
 	clock      clock
+	raw        raw // of the process that samples
 }
 
 // Open finds the cgroups of the targets below cgroupRoot, where the cgroup file
@@ -318,7 +318,7 @@ func isGone(err error) bool {
 // read returns the content of a file, which is valid until the next read.
 func (s *Sampler) read(src *source) ([]byte, error) {
 	for {
-		n, err := syscall.Pread(src.fd, s.buf, 0)
+		n, err := pread(src.fd, s.buf)
 		switch {
 		case err == syscall.EINTR:
 		case err != nil:
@@ -360,7 +360,6 @@ func (s *Sampler) readContainer(c *container) error {
 		if err != nil {
 			if isGone(err) {
 				c.gone = true
-				c.close()
 				return nil
 			}
 			return inFile(src.file, err)
@@ -393,7 +392,7 @@ func (s *Sampler) Close() {
 // cgroup has been removed is marked as gone and the others go on.
 func (s *Sampler) Sample() ([]byte, error) {
 	mono := s.clock.monotonic()
-	wall := time.Now().UnixNano()
+	wall := s.clock.wall()
 	for i := range s.containers {
 		c := &s.containers[i]
 		if c.gone {

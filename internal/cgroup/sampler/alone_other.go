@@ -1,0 +1,16 @@
+//go:build !linux || race
+
+package sampler
+
+import (
+	"os"
+	"time"
+)
+
+type raw struct{}
+
+// RunAlone is [Sampler.Run]: only Linux samples, and the race detector wants the
+// Go scheduler.
+func (s *Sampler) RunAlone(out *os.File, interval, max time.Duration, stop <-chan os.Signal) error {
+	return s.Run(out, interval, max, stop)
+}
