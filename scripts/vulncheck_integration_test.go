@@ -27,6 +27,7 @@ func TestVulncheckForReal(t *testing.T) {
 		"schema_version": "1.3.1", "id": "GO-0000-0001",
 		"modified": "2026-01-01T00:00:00Z", "published": "2026-01-01T00:00:00Z",
 		"summary": "An invented vulnerability", "details": "An invented vulnerability",
+		"database_specific": {"url": "https://vulnerability.example"},
 		"affected": [{
 			"package": {"name": "stdlib", "ecosystem": "Go"},
 			"ranges": [{"type": "SEMVER", "events": [{"introduced": "0"}]}],
@@ -42,7 +43,7 @@ func TestVulncheckForReal(t *testing.T) {
 	}
 	vulnerable, clean := module("os.Getwd()"), module("os.Hostname()")
 
-	if code, out := runVulncheck(t, tool, vulnerable, "VULNDB=file://"+db); code != 1 || !strings.Contains(out, "GO-0000-0001") {
+	if code, out := runVulncheck(t, tool, vulnerable, "VULNDB=file://"+db); code != 1 || !strings.Contains(out, "Example traces found") {
 		t.Errorf("a finding: exit code %d\n%s", code, out)
 	}
 	if code, out := runVulncheck(t, tool, clean, "VULNDB=file://"+db); code != 0 || !strings.Contains(out, "No vulnerabilities found") {

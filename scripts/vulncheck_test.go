@@ -34,6 +34,7 @@ func TestVulncheck(t *testing.T) {
 		"no name resolution":       {`echo "govulncheck: fetching vulnerabilities: dial tcp: lookup db: no such host" >&2; exit 1`, 0, "NOT CHECKED for vulnerabilities: the database is out of reach (no such host)"},
 		"no connection":            {`echo "govulncheck: fetching vulnerabilities: dial tcp 127.0.0.1:1: connect: connection refused" >&2; exit 1`, 0, "NOT CHECKED"},
 		"code that does not build": {`echo "govulncheck: loading packages: undefined: x" >&2; exit 1`, 1, "undefined: x"},
+		"a report cut short":       {`echo "Vulnerability #1: GO-2026-0001"`, 1, "without a verdict"},
 		"a tool that is not there": {`exit 127`, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
