@@ -208,55 +208,57 @@ func tornAt(e Event, from, to int64) bool {
 // repair starts a new line behind the remains of one that a kill cut off, and
 // says so in it. The remains stay where they are.
 func repair(events *os.File, end int64) error {
+	name := events.Name()
 	info, err := events.Stat()
 	if err != nil {
-		return diskError("opening", events.Name(), err)
+		return diskError("opening", name, err)
 	}
-	size := info.Size()
+	last := byte('\n')
+	if end > 0 {
+		r, err := os.Open(name)
+		if err != nil {
+			return diskError("opening", name, err)
+		}
+		defer r.Close()
+		b := make([]byte, 1)
+		if _, err := r.ReadAt(b, end-1); err != nil {
+			return diskError("reading", name, err)
+		}
+		last = b[0]
+	}
+	missing, err := repairs(info.Size(), end, last)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if _, err := events.Write(missing); err != nil {
+		return diskError("appending to", name, err)
+	}
+	if err := events.Sync(); err != nil {
+		return diskError("appending to", name, err)
+	}
+	return nil
+}
+
+// repairs is what a log of a size lacks behind its last whole line, which ends
+// at the offset end with the byte last: nothing, that line's own end, or the
+// line that accounts for the remains of another.
+func repairs(size, end int64, last byte) ([]byte, error) {
 	if size == end {
-		// The last line is whole, but for its end perhaps.
-		return endLine(events, end)
+		if last != '\n' {
+			return []byte{'\n'}, nil
+		}
+		return nil, nil
 	}
 	data, err := json.Marshal(torn{Offset: end, Bytes: size + 1 - end})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	line, err := json.Marshal(Event{
 		Time: time.Now().UTC(), Type: EventTorn, Data: data,
 		Message: "the line before was cut off when percore was killed while writing it",
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	line = append(append([]byte{'\n'}, line...), '\n')
-	if _, err := events.Write(line); err != nil {
-		return diskError("appending to", events.Name(), err)
-	}
-	if err := events.Sync(); err != nil {
-		return diskError("appending to", events.Name(), err)
-	}
-	return nil
-}
-
-// endLine adds the newline that a kill kept from a line that is whole without.
-func endLine(events *os.File, end int64) error {
-	if end == 0 {
-		return nil
-	}
-	r, err := os.Open(events.Name())
-	if err != nil {
-		return diskError("opening", events.Name(), err)
-	}
-	defer r.Close()
-	last := make([]byte, 1)
-	if _, err := r.ReadAt(last, end-1); err != nil {
-		return diskError("reading", events.Name(), err)
-	}
-	if last[0] == '\n' {
-		return nil
-	}
-	if _, err := events.Write([]byte{'\n'}); err != nil {
-		return diskError("appending to", events.Name(), err)
-	}
-	return nil
+	return append(append([]byte{'\n'}, line...), '\n'), nil
 }
