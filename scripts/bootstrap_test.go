@@ -53,7 +53,8 @@ esac`,
 	"systemctl":      `touch "$STATE/up"`,
 	"service":        `touch "$STATE/up"`,
 	"rc-service":     `touch "$STATE/up"`,
-	"cgroupfs-mount": `echo "cgroup $PERCORE_SYSROOT/sys/fs/cgroup cgroup rw" >/dev/null`,
+	"cgroupfs-mount": `[ -e "$STATE/v2-only" ] || echo "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
+	"mount":          `echo "$3 $4 $2 rw 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
 	"docker": `
 case $1 in
 version)
@@ -431,6 +432,14 @@ func TestBootstrap(t *testing.T) {
 			machine: machine{have: append([]string{"apt-get", "apt-cache"}, ready...), files: with(release, "proc/mounts", "proc /proc proc rw 0 0\n")},
 			says:    []string{"installing cgroupfs-mount", "mounting the control groups", "starting dockerd"},
 			calls:   []string{"cgroupfs-mount"},
+			never:   []string{"mount"},
+		},
+		{
+			name: "a kernel that has only the second version of control groups",
+			machine: machine{have: append([]string{"cgroupfs-mount", "mount"}, ready...), state: []string{"v2-only"},
+				files: with(release, "proc/mounts", "proc /proc proc rw 0 0\n")},
+			says:  []string{"mounting the control groups", "starting dockerd"},
+			calls: []string{"mount -t cgroup2 cgroup2 /sys/fs/cgroup"},
 		},
 		{
 			name:    "a package source that is down does not matter",
