@@ -138,6 +138,20 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 }
 
+// path returns the absolute path of a script. It opens the script, so that a
+// cached result of the test is not taken for one of a changed script.
+func path(t *testing.T, name string) string {
+	t.Helper()
+	if _, err := os.ReadFile(name); err != nil {
+		t.Fatal(err)
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}
+
 // lay prepares the folders of a machine and returns the environment of a script
 // that runs on it.
 func (m machine) lay(t *testing.T, shell []string) (env []string, calls, sys string) {
@@ -201,15 +215,11 @@ func (m machine) bootstrap(t *testing.T, shell []string) result {
 	if purpose == "" {
 		purpose = "run"
 	}
-	script, err := filepath.Abs("bootstrap")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(shell[0], append(slices.Clone(shell[1:]), script, purpose)...)
+	cmd := exec.Command(shell[0], append(slices.Clone(shell[1:]), path(t, "bootstrap"), purpose)...)
 	cmd.Env = env
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	err := cmd.Run()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
 		t.Fatal(err)
 	}
@@ -575,8 +585,7 @@ func TestBootstrapIsIdempotent(t *testing.T) {
 			env, calls, _ := m.lay(t, command)
 			for i := range 2 {
 				os.Remove(calls)
-				script, _ := filepath.Abs("bootstrap")
-				cmd := exec.Command(command[0], append(slices.Clone(command[1:]), script)...)
+				cmd := exec.Command(command[0], append(slices.Clone(command[1:]), path(t, "bootstrap"))...)
 				cmd.Env = env
 				out, err := cmd.CombinedOutput()
 				if err != nil {

@@ -10,11 +10,7 @@ import (
 // runVulncheck runs the script and returns its exit code and output.
 func runVulncheck(t *testing.T, tool, module string, env ...string) (int, string) {
 	t.Helper()
-	script, err := filepath.Abs("vulncheck")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(script, tool, module)
+	cmd := exec.Command(path(t, "vulncheck"), tool, module)
 	cmd.Env = append(cmd.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
