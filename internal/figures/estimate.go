@@ -48,7 +48,8 @@ type Estimate struct {
 	Window      string   `json:"window,omitempty"`      // the cell whose windows it was taken in: equal cells pair by repetition
 	Source      string   `json:"source,omitempty"`      // study and place, for a published value
 	Definition  string   `json:"definition,omitempty"`
-	Warnings    []string `json:"warnings,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`   // of the statistics
+	Incomplete  string   `json:"incomplete,omitempty"` // which repetitions are missing, and why
 }
 
 // Exact reports whether the value stands alone: published, or a setting.

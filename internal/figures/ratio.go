@@ -16,7 +16,7 @@ type Quotient struct {
 	Lo         float64  `json:"lo"`
 	Hi         float64  `json:"hi"`
 	Confidence float64  `json:"confidence"` // reached by Lo and Hi; 0 when there is no interval
-	P          float64  `json:"p"`          // of the Mann-Whitney U test that both are the same; 1 when it cannot be made
+	P          float64  `json:"p"`          // of the Mann-Whitney U test that both are the same, where Compare made it; else 1
 	N1         int      `json:"n1"`
 	N2         int      `json:"n2"`
 	OneSided   bool     `json:"one_sided,omitempty"` // only one of the two has repetitions: the interval holds its noise alone
@@ -68,12 +68,19 @@ func Ratio(a, b Estimate, confidence float64) Quotient {
 	if reached < confidence {
 		q.Warnings = append(q.Warnings, fewPairs(q.N1, q.N2, confidence, reached))
 	}
-	cmp := benchmath.AssumeNothing.Compare(
-		benchmath.NewSample(a.Values(), &benchmath.DefaultThresholds),
-		benchmath.NewSample(b.Values(), &benchmath.DefaultThresholds))
-	q.P = cmp.P
-	for _, w := range cmp.Warnings {
-		q.Warnings = append(q.Warnings, w.Error())
+	return q
+}
+
+// Compare is Ratio with the p value of the Mann-Whitney U test, where both have
+// repetitions, and with the warnings that benchmath gives about it.
+func Compare(a, b Estimate, confidence float64) Quotient {
+	q := Ratio(a, b, confidence)
+	if q.N1 > 0 && q.N2 > 0 {
+		c := Test(a, b)
+		q.P = c.P
+		for _, w := range c.Warnings {
+			q.Warnings = append(q.Warnings, w.Error())
+		}
 	}
 	return q
 }
@@ -96,31 +103,65 @@ func fewPairs(n1, n2 int, want, reached float64) string {
 // pairwise is the interval of Ratio and the confidence it reaches. A ratio over
 // a value that is not above zero has none.
 func pairwise(a, b []float64, confidence float64) (lo, hi, reached float64) {
-	ratios := make([]float64, 0, len(a)*len(b))
-	for _, x := range a {
-		for _, y := range b {
-			if !(y > 0) || !(x >= 0) || math.IsInf(x/y, 0) {
-				return 0, 0, 0
-			}
-			ratios = append(ratios, x/y)
-		}
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	if !(b[0] > 0) || !(a[0] >= 0) || math.IsInf(a[len(a)-1]/b[0], 0) {
+		return 0, 0, 0
 	}
-	slices.Sort(ratios)
 	k := rank(len(a), len(b), 1-confidence)
-	reached = 1 - 2*stats.UDist{N1: len(a), N2: len(b)}.CDF(float64(k-1))
-	if len(a) > exactLimit || len(b) > exactLimit {
-		reached = confidence
+	reached = confidence
+	if len(a) <= exactLimit && len(b) <= exactLimit {
+		reached = 1 - 2*stats.UDist{N1: len(a), N2: len(b)}.CDF(float64(k-1))
 	}
 	if reached <= 1e-9 {
 		return 0, 0, 0
 	}
-	return ratios[k-1], ratios[len(ratios)-k], reached
+	if n := len(a) * len(b); n <= exactLimit*exactLimit {
+		ratios := make([]float64, 0, n)
+		for _, x := range a {
+			for _, y := range b {
+				ratios = append(ratios, x/y)
+			}
+		}
+		slices.Sort(ratios)
+		return ratios[k-1], ratios[n-k], reached
+	}
+	return kth(a, b, k), kth(a, b, len(a)*len(b)+1-k), reached
+}
+
+// kth is the k-th smallest ratio of a value of a to one of b, both ascending,
+// without making all of them: the smallest number that at least k ratios do not
+// exceed, found by halving an interval of floating-point numbers, which are in
+// the order of their bits when they are not negative.
+func kth(a, b []float64, k int) float64 {
+	upTo := func(v float64) int {
+		n, j := 0, 0
+		// With x growing, fewer of the smallest y make x/y small enough.
+		for _, x := range a {
+			for j < len(b) && x/b[j] > v {
+				j++
+			}
+			n += len(b) - j
+		}
+		return n
+	}
+	lo, hi := math.Float64bits(a[0]/b[len(b)-1]), math.Float64bits(a[len(a)-1]/b[0])
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if upTo(math.Float64frombits(mid)) >= k {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return math.Float64frombits(lo)
 }
 
 // exactLimit is the sample size up to which the exact distribution of U is
 // taken; beyond it the normal approximation is as good and does not cost the
 // fourth power of the size.
-const exactLimit = 50
+const exactLimit = 25
 
 // rank is the largest k for which the interval from the k-th smallest to the
 // k-th largest of the pairwise ratios has at least the confidence 1 - alpha,

@@ -246,8 +246,8 @@ func (c *cell) why() string {
 	return "the raw files could not be read"
 }
 
-// incomplete warns of repetitions that are no evidence.
-func (c *cell) incomplete() []string {
+// incomplete says which repetitions are no evidence.
+func (c *cell) incomplete() string {
 	if missing := c.planned - len(c.evidence); missing > 0 && len(c.evidence) > 0 {
 		failed := 0
 		for _, attempts := range c.attempts {
@@ -256,11 +256,11 @@ func (c *cell) incomplete() []string {
 			}
 		}
 		if failed > 0 {
-			return []string{fmt.Sprintf("%d of %d repetitions are no evidence: no attempt passed its gates", failed, c.planned)}
+			return fmt.Sprintf("%d of %d repetitions are no evidence: no attempt passed its gates", failed, c.planned)
 		}
-		return []string{fmt.Sprintf("%d of %d repetitions measured", len(c.evidence), c.planned)}
+		return fmt.Sprintf("%d of %d repetitions measured", len(c.evidence), c.planned)
 	}
-	return nil
+	return ""
 }
 
 // windowFigure is a figure of one window.
@@ -324,7 +324,7 @@ func (s *Set) rate(run store.Run, c *cell) {
 			s.PutAbsent(k, why)
 			continue
 		}
-		e := Estimate{Key: k, Estimator: f.estimator, Samples: samples, Warnings: c.incomplete()}
+		e := Estimate{Key: k, Estimator: f.estimator, Samples: samples, Incomplete: c.incomplete()}
 		e.fill(DisplayConfidence)
 		put(e)
 	}
@@ -340,7 +340,7 @@ func (s *Set) rate(run store.Run, c *cell) {
 		}
 	}
 	for metric, v := range map[string]int{Met: met, Repetitions: len(c.evidence)} {
-		e := Estimate{Key: key(metric), Estimator: EstimatorCount, Value: float64(v), N: len(c.evidence), Warnings: c.incomplete()}
+		e := Estimate{Key: key(metric), Estimator: EstimatorCount, Value: float64(v), N: len(c.evidence), Incomplete: c.incomplete()}
 		e.Median, e.Lo, e.Hi = e.Value, e.Value, e.Value
 		put(e)
 	}
@@ -431,7 +431,7 @@ func ceilingFigures(s *Set, c *cell, b *store.WindowResult, key func(string) Key
 		}
 		e := Estimate{
 			Key: key(f.metric), Estimator: EstimatorBest, Samples: f.samples(c.evidence),
-			Connections: c.connections, Window: c.id(), Warnings: c.incomplete(),
+			Connections: c.connections, Window: c.id(), Incomplete: c.incomplete(),
 		}
 		e.fill(DisplayConfidence)
 		e.Value = f.of(b.Measured)
