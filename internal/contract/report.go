@@ -26,7 +26,7 @@ type Report struct {
 // Result is what came of one case.
 type Result struct {
 	Name         string            `json:"name"`
-	Why          string            `json:"why,omitempty"`
+	Why          string            `json:"why,omitempty"` // of a case that failed
 	OK           bool              `json:"ok"`
 	Want         string            `json:"want"`
 	Got          string            `json:"got"`               // status and body, spelling aside
