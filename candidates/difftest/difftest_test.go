@@ -3,8 +3,8 @@
 // Package difftest throws the same generated requests at all candidates and holds
 // their answers against each other: a reviewer of the contract who never tires. The
 // listed cases of contract.yaml say what is right; here it is enough that nobody
-// answers alone, that nothing is a server error, and that rows written by different
-// candidates from the same body read the same.
+// answers alone, that nothing is a server error, and that the same body, written by
+// different candidates, reads the same.
 package difftest
 
 import (
@@ -29,43 +29,93 @@ var (
 	seed  = flag.Uint64("seed", 1, "seed of the generator")
 )
 
-func compare(t *testing.T, targets []*target, key *rsa.PrivateKey) {
+// outcome is what one candidate made of one request.
+type outcome struct {
+	answer
+	row string // the written row as it reads, without id and time
+	err error
+}
+
+func (o outcome) String() string {
+	if o.err != nil {
+		return o.err.Error()
+	}
+	if o.row != "" {
+		return o.answer.String() + fmt.Sprintf(", a row that reads %.300q", o.row)
+	}
+	return o.answer.String()
+}
+
+// generate makes the requests of the seed.
+func generate(t *testing.T, key *rsa.PrivateKey) (requests []request, readToken string) {
 	g := newGenerator(t, *seed, key)
+	for range *count {
+		requests = append(requests, g.next(t))
+	}
+	return requests, g.read
+}
+
+// ask sends all requests to one candidate, and reads back what they wrote.
+func ask(t *testing.T, to *target, requests []request, readToken string) []outcome {
+	outcomes := make([]outcome, len(requests))
+	failures := 0
+	defer to.close()
+	for i, r := range requests {
+		o := &outcomes[i]
+		start := time.Now()
+		o.answer, o.err = to.send(t.Context(), r.raw)
+		if took := time.Since(start); took > slow {
+			t.Errorf("request %d (%s) of seed %d: %s took %s\n%s", i, r.kind, *seed, to.name, took, abridged(r.raw))
+		}
+		if o.err == nil && o.status == http.StatusCreated {
+			o.row, o.err = readBack(t, to, o.body, readToken)
+		}
+		if o.err != nil {
+			if failures++; failures > 20 {
+				t.Fatalf("%s does not answer: %v", to.name, o.err)
+			}
+		}
+	}
+	return outcomes
+}
+
+// readBack reads the row that an answer to a write names.
+func readBack(t *testing.T, to *target, written, readToken string) (string, error) {
+	id := newID.FindStringSubmatch(written)
+	if id == nil {
+		return "", fmt.Errorf("%q names no id", written)
+	}
+	a, err := to.send(t.Context(), get("/events/"+id[1], "Bearer "+readToken))
+	if err != nil {
+		return "", fmt.Errorf("read row %s back: %w", id[1], err)
+	}
+	row, found := strings.CutPrefix(a.body, `{"id":`+id[1]+`,`)
+	end := strings.LastIndex(row, `,"created_at":"`)
+	if a.status != http.StatusOK || !found || end < 0 {
+		return "", fmt.Errorf("row %s reads %v", id[1], a)
+	}
+	return row[:end], nil
+}
+
+// compare holds the outcomes of all candidates against each other.
+func compare(t *testing.T, requests []request, names []string, outcomes [][]outcome) {
 	seen := map[string]int{}
 	differences := 0
-	for i := range *count {
-		r := g.next(t)
-		answers := make([]answer, len(targets))
-		for j, to := range targets {
-			var err error
-			start := time.Now()
-			answers[j], err = to.send(t.Context(), r.raw)
-			if took := time.Since(start); took > slow {
-				t.Errorf("request %d (%s) of seed %d: %s took %s\n%s", i, r.kind, *seed, to.name, took, abridged(r.raw))
-			}
-			if err != nil {
-				t.Errorf("request %d (%s) of seed %d: %v\n%s", i, r.kind, *seed, err, abridged(r.raw))
-				answers[j].status = -1
-			}
-		}
-		seen[fmt.Sprintf("%s %d", r.kind, answers[0].status)]++
-		same := answers[0].status < 500
-		for _, a := range answers[1:] {
-			same = same && a.comparable() == answers[0].comparable()
-		}
-		if same && answers[0].status == http.StatusCreated {
-			same = sameRows(t, g, targets, answers)
+	for i, r := range requests {
+		first := outcomes[0][i]
+		seen[fmt.Sprintf("%s %d", r.kind, first.status)]++
+		same := first.status < 500
+		var report strings.Builder
+		for j, name := range names {
+			o := outcomes[j][i]
+			same = same && o.err == nil && o.comparable() == first.comparable() && o.row == first.row
+			fmt.Fprintf(&report, "  %-10s %s\n", name, o)
 		}
 		if same {
 			continue
 		}
-		differences++
-		var report strings.Builder
-		for j, a := range answers {
-			fmt.Fprintf(&report, "  %-10s %s\n", targets[j].name, a)
-		}
 		t.Errorf("request %d (%s) of seed %d:\n%s\n%s", i, r.kind, *seed, abridged(r.raw), report.String())
-		if differences >= 40 {
+		if differences++; differences >= 40 {
 			t.Fatal("too many differences")
 		}
 	}
@@ -78,34 +128,6 @@ func compare(t *testing.T, targets []*target, key *rsa.PrivateKey) {
 			t.Errorf("only %d requests of %d were answered as %q", seen[what], *count, what)
 		}
 	}
-}
-
-// sameRows reads back what the candidates have written and compares it, each row
-// through another candidate than the one that wrote it.
-func sameRows(t *testing.T, g *generator, targets []*target, written []answer) bool {
-	var first string
-	for j := range targets {
-		id := newID.FindStringSubmatch(written[j].body)
-		if id == nil {
-			return false
-		}
-		reader := targets[(j+1)%len(targets)]
-		a, err := reader.send(t.Context(), get("/events/"+id[1], "Bearer "+g.read))
-		if err != nil || a.status != http.StatusOK {
-			t.Errorf("read row %s back through %s: %v, %v", id[1], reader.name, a, err)
-			return false
-		}
-		row := strings.Replace(a.body, `{"id":`+id[1]+`,`, "", 1)
-		row = row[:strings.LastIndex(row, `,"created_at":"`)]
-		if j == 0 {
-			first = row
-		}
-		if row != first {
-			t.Errorf("rows differ:\n  %.300q\n  %.300q", first, row)
-			return false
-		}
-	}
-	return true
 }
 
 var long = regexp.MustCompile(`[A-Za-z0-9_-]{60,}`)
