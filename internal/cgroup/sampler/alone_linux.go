@@ -23,7 +23,7 @@ import (
 // enters the kernel by raw system calls, and has all signals blocked, so that
 // no signal handler runs. SIGTERM and SIGINT are taken up while it waits for
 // the next sample. It ends when its parent does.
-func (s *Sampler) RunAlone(out *os.File, interval, max time.Duration, stop <-chan os.Signal) error {
+func (s *Sampler) RunAlone(out *os.File, interval, longest time.Duration, stop <-chan os.Signal) error {
 	pr, pw, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot start sampling: %w", err)
@@ -36,7 +36,7 @@ func (s *Sampler) RunAlone(out *os.File, interval, max time.Duration, stop <-cha
 	runtime.Gosched()
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
-		s.child(fd, report, parent, int64(interval), int64(max))
+		s.child(fd, report, parent, int64(interval), int64(longest))
 	}
 	pw.Close()
 	if errno != 0 {

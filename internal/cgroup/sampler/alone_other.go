@@ -11,6 +11,6 @@ type raw struct{}
 
 // RunAlone is [Sampler.Run]: only Linux samples, and the race detector wants the
 // Go scheduler.
-func (s *Sampler) RunAlone(out *os.File, interval, max time.Duration, stop <-chan os.Signal) error {
-	return s.Run(out, interval, max, stop)
+func (s *Sampler) RunAlone(out *os.File, interval, longest time.Duration, stop <-chan os.Signal) error {
+	return s.Run(out, interval, longest, stop)
 }

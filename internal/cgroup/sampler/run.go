@@ -8,12 +8,12 @@ import (
 )
 
 // Run writes a sample to w at once and then one every interval, each line in one
-// Write, until a signal comes or max has passed; then it writes a last sample.
+// Write, until a signal comes or the longest time has passed; then it writes a last sample.
 // Samples are due at multiples of the interval after the first; those whose time
 // has passed are skipped.
-func (s *Sampler) Run(w io.Writer, interval, max time.Duration, stop <-chan os.Signal) error {
+func (s *Sampler) Run(w io.Writer, interval, longest time.Duration, stop <-chan os.Signal) error {
 	start := time.Now()
-	end := start.Add(max)
+	end := start.Add(longest)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
