@@ -1,6 +1,6 @@
 # GNU make 3.81 or newer. `make` lists the targets.
 
-GO      ?= go
+GO       ?= go
 FUZZTIME ?= 10s
 
 # What a run measures; each becomes a flag of `percore run`.
@@ -82,7 +82,7 @@ test-unit: ## unit tests, with the race detector; need no Docker
 # One package at a time: the tests share the machine's cores and its engine.
 test-integration: ## tests against a real Docker Engine
 	@echo "integration tests: image builds come first and can take long"
-	@scripts/with-engine $(GO) test -tags integration -p 1 -count=1 -timeout 80m $(if $(V),-v) ./...
+	@scripts/with-engine $(GO) test -tags integration -p 1 -count=1 -timeout 80m $(if $(V),-v) $$(GO='$(GO)' scripts/integration-packages)
 
 cross: ## build and vet for the other platforms
 	@for target in darwin/arm64 linux/arm64; do \
@@ -101,10 +101,10 @@ tools:
 
 bench: build ## benchmarks, those that need Docker too
 	$(GO) test -run '^$$' -bench . ./...
-	scripts/with-engine $(GO) test -tags integration -run '^$$' -bench . -p 1 -timeout 80m ./...
+	scripts/with-engine $(GO) test -tags integration -run '^$$' -bench . -p 1 -timeout 80m $$(GO='$(GO)' scripts/integration-packages)
 
 fuzz: ## fuzz every parser for FUZZTIME (10s) each
 	@GO='$(GO)' scripts/fuzz '$(FUZZTIME)'
 
-clean-containers: build ## remove all containers and networks of percore, and nothing else
+clean-containers: build ## remove percore's containers, networks and volumes, and nothing else
 	@scripts/with-engine bin/percore clean
