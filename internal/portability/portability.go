@@ -1,0 +1,401 @@
+// Package portability puts sets of figures side by side and says what travels
+// from one host to another.
+//
+// The CPU time that a request costs on another host is taken apart into one
+// factor of the host and a residual of each candidate and scenario. The factor
+// is the median of the ratios over all candidates and scenarios, computed on
+// logarithms so that swapping the hosts inverts it. It is a median because one
+// candidate that travels badly must not bend it: up to half of the cells may be
+// off. What a cell's ratio is beyond the factor is its residual, and that is
+// what does not travel. A measure that depends on no candidate, RSA
+// verifications per second on one core, checks the factor where both hosts
+// have it.
+package portability
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures"
+)
+
+// Schema names the layout of Report as JSON.
+const Schema = "percore-compare/1"
+
+// Report compares sets with the first of them.
+type Report struct {
+	Schema     string         `json:"schema"`
+	Sets       []*figures.Set `json:"sets"`
+	Labels     []string       `json:"labels"`     // how sentences name the sets' hosts
+	Mismatches []string       `json:"mismatches"` // said before any figure
+	Cells      []Cell         `json:"cells"`
+	Pairs      []Pair         `json:"pairs"` // the first set with each other one
+}
+
+// Cell is one figure over all sets.
+type Cell struct {
+	Figure figures.Key `json:"figure"`
+	Unit   string      `json:"unit,omitempty"`
+	Values []Value     `json:"values"` // by set
+}
+
+// Value is a figure of one set, with its ratio to the first set's.
+type Value struct {
+	Estimate *figures.Estimate `json:"estimate,omitempty"` // nil where it is absent
+	Why      string            `json:"why,omitempty"`      // it is absent
+	Ratio    *figures.Quotient `json:"ratio,omitempty"`    // to the first set's; nil for that and where one is absent
+}
+
+// Pair is the decomposition of one host against the reference.
+type Pair struct {
+	Reference string     `json:"reference"`
+	Set       string     `json:"set"`
+	Factor    *Factor    `json:"factor,omitempty"` // nil when no cell is in both
+	Neutral   *Neutral   `json:"neutral,omitempty"`
+	Residuals []Residual `json:"residuals"`
+	Findings  []string   `json:"findings"` // sentences for a planner
+}
+
+// Factor is how much more CPU a request costs on one host than on another.
+type Factor struct {
+	Value      float64  `json:"value"`
+	Lo         float64  `json:"lo"` // of the median over the cells
+	Hi         float64  `json:"hi"`
+	Confidence float64  `json:"confidence"` // 0 when there is no interval
+	Least      float64  `json:"least"`      // ratio of any cell
+	Greatest   float64  `json:"greatest"`
+	Cells      int      `json:"cells"`
+	Candidates int      `json:"candidates"`
+	Phase      string   `json:"phase"` // whose CPU per request it was fitted on
+	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// Neutral compares the factor with a measure that no candidate has a part in.
+type Neutral struct {
+	Measure   string  `json:"measure"`
+	Predicted float64 `json:"predicted"` // factor
+	Agrees    bool    `json:"agrees"`    // within NeutralTolerance
+}
+
+// NeutralTolerance is how far the factor may be from the neutral measure's.
+const NeutralTolerance = 0.1
+
+// Residual is what a cell's ratio is beyond the factor.
+type Residual struct {
+	Figure     figures.Key      `json:"figure"`
+	Ratio      figures.Quotient `json:"ratio"`
+	Value      float64          `json:"value"` // ratio over factor
+	Lo         float64          `json:"lo"`
+	Hi         float64          `json:"hi"`
+	Confidence float64          `json:"confidence"`
+	Noise      Noise            `json:"noise"`
+}
+
+// Noise says whether a residual can be told from noise.
+type Noise string
+
+const (
+	OutsideNoise Noise = "outside noise"
+	WithinNoise  Noise = "within noise"
+	CannotTell   Noise = "too few repetitions"
+)
+
+// Worth is the residual below which a planner need not care.
+const Worth = 0.02
+
+// shown are the metrics that are put side by side, with the phases that have them.
+var shown = []struct{ phase, metric string }{
+	{figures.PhaseRate, figures.AppCPU},
+	{figures.PhaseRate, figures.DBCPU},
+	{figures.PhaseRate, figures.Achieved},
+	{figures.PhaseRate, figures.P99},
+	{figures.PhaseRate, figures.PeakMiB},
+	{figures.PhaseCeiling, figures.Achieved},
+	{figures.PhaseCapacity, figures.Achieved},
+	{figures.PhaseCapacity, figures.AppCPU},
+}
+
+// Compare compares sets with the first of them. It needs two at least.
+func Compare(sets ...*figures.Set) (Report, error) {
+	if len(sets) < 2 {
+		return Report{}, fail.Input("a comparison needs at least two runs; name another, or published")
+	}
+	for _, s := range sets[1:] {
+		if s.Suite != sets[0].Suite {
+			return Report{}, fail.Input("%s measured the suite %q and %s %q; compare runs of one suite", sets[0].Name, sets[0].Suite, s.Name, s.Suite)
+		}
+	}
+	r := Report{Schema: Schema, Sets: sets, Labels: labels(sets), Mismatches: mismatches(sets)}
+	for _, at := range shown {
+		for _, k := range keys(sets, at.phase, at.metric) {
+			r.Cells = append(r.Cells, cell(sets, k))
+		}
+	}
+	for i, s := range sets[1:] {
+		r.Pairs = append(r.Pairs, pair(sets[0], s, r.Labels[0], r.Labels[i+1]))
+	}
+	return r, nil
+}
+
+// labels names the hosts in sentences, and the sets where hosts are called the same.
+func labels(sets []*figures.Set) []string {
+	count := map[string]int{}
+	for _, s := range sets {
+		count[s.Host.Label]++
+	}
+	var all []string
+	for _, s := range sets {
+		l := s.Host.Label
+		switch {
+		case l == "":
+			l = s.Name
+		case count[l] > 1:
+			l += " (" + s.Name + ")"
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// keys are the figures of a metric that any set has, in the order of the first
+// set's candidates and scenarios.
+func keys(sets []*figures.Set, phase, metric string) []figures.Key {
+	var all []figures.Key
+	seen := map[figures.Key]bool{}
+	for _, s := range sets {
+		for _, e := range s.All() {
+			k := e.Key
+			if k.Suite == sets[0].Suite && k.Phase == phase && k.Metric == metric && k.Candidate != "" && k.Connections == 0 && k.Rate == 0 && !seen[k] {
+				seen[k] = true
+				all = append(all, k)
+			}
+		}
+	}
+	rank := func(names func(*figures.Set) []string, name string) int {
+		for _, s := range sets {
+			if i := slices.Index(names(s), name); i >= 0 {
+				return i
+			}
+		}
+		return 1 << 10
+	}
+	candidates := func(s *figures.Set) []string { return s.Candidates }
+	scenarios := func(s *figures.Set) []string { return s.Scenarios }
+	slices.SortStableFunc(all, func(a, b figures.Key) int {
+		if d := rank(candidates, a.Candidate) - rank(candidates, b.Candidate); d != 0 {
+			return d
+		}
+		return rank(scenarios, a.Scenario) - rank(scenarios, b.Scenario)
+	})
+	return all
+}
+
+func cell(sets []*figures.Set, k figures.Key) Cell {
+	c := Cell{Figure: k, Unit: figures.Unit(k.Metric)}
+	first, ok := sets[0].Get(k)
+	for i, s := range sets {
+		e, there := s.Get(k)
+		if !there {
+			c.Values = append(c.Values, Value{Why: s.Why(k)})
+			continue
+		}
+		v := Value{Estimate: &e}
+		if i > 0 && ok && first.Value > 0 {
+			q := figures.Compare(e, first, figures.VerdictConfidence)
+			v.Ratio = &q
+		}
+		c.Values = append(c.Values, v)
+	}
+	return c
+}
+
+// mismatches says in what the sets differ that a reader must know first.
+func mismatches(sets []*figures.Set) []string {
+	var all []string
+	a := sets[0]
+	for _, s := range sets {
+		if s.SharedCores {
+			all = append(all, fmt.Sprintf("In %s the roles share cores: its figures hold what the load generator and the database took from the candidate.", s.Name))
+		}
+	}
+	for _, b := range sets[1:] {
+		if a.Flavour != b.Flavour {
+			all = append(all, fmt.Sprintf("%s is of flavour %s and %s of flavour %s: other versions of the same programs, so a difference need not be the hardware's.", a.Name, a.Flavour, b.Name, b.Flavour))
+		}
+		if a.AppCores != b.AppCores && a.AppCores > 0 && b.AppCores > 0 {
+			all = append(all, fmt.Sprintf("The candidates had %d core(s) in %s and %d in %s: compare CPU per request and ratios, not rates.", a.AppCores, a.Name, b.AppCores, b.Name))
+		}
+		if t := targets(a, b); t != "" {
+			all = append(all, fmt.Sprintf("At the fixed rate %s and %s sent different numbers of requests (%s): CPU per request depends on that a little, latency much.", a.Name, b.Name, t))
+		}
+		if a.Protocol != b.Protocol {
+			short := b
+			if b.Protocol {
+				short = a
+			}
+			all = append(all, fmt.Sprintf("%s was measured by the preset %s, which is shorter than the published protocol.", short.Name, short.Preset))
+		}
+		if v := versions(a, b); v != "" && a.Flavour == b.Flavour {
+			all = append(all, fmt.Sprintf("Versions differ between %s and %s: %s.", a.Name, b.Name, v))
+		}
+	}
+	return all
+}
+
+func targets(a, b *figures.Set) string {
+	var all []string
+	for _, sc := range a.Scenarios {
+		k := figures.Key{Suite: a.Suite, Phase: figures.PhaseRate, Metric: figures.Target, Scenario: sc}
+		x, ok := a.Get(k)
+		y, there := b.Get(k)
+		if ok && there && x.Value != y.Value {
+			all = append(all, fmt.Sprintf("%s %.0f/s and %.0f/s", sc, x.Value, y.Value))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func versions(a, b *figures.Set) string {
+	norm := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
+	other := map[string]string{}
+	for name, v := range b.Versions {
+		other[norm(name)] = v
+	}
+	var all []string
+	for name, v := range a.Versions {
+		w, ok := other[norm(name)]
+		if ok && v != "" && w != "" && !strings.Contains(v, w) && !strings.Contains(w, v) {
+			all = append(all, fmt.Sprintf("%s %s and %s", norm(name), v, w))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// pair takes apart the CPU per request of one host against the reference's.
+func pair(a, b *figures.Set, labelA, labelB string) Pair {
+	p := Pair{Reference: a.Name, Set: b.Name, Residuals: []Residual{}}
+	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling, figures.PhaseCapacity} {
+		if p.fit(a, b, phase); p.Factor != nil {
+			break
+		}
+	}
+	if p.Factor == nil {
+		p.Findings = []string{fmt.Sprintf("%s and %s have no CPU per request in common, so nothing can be said about what travels.", labelA, labelB)}
+		return p
+	}
+	if a.Host.RSAVerifyPerS > 0 && b.Host.RSAVerifyPerS > 0 {
+		predicted := a.Host.RSAVerifyPerS / b.Host.RSAVerifyPerS
+		p.Neutral = &Neutral{"RSA-2048 verifications per second on one core", predicted, math.Abs(math.Log(p.Factor.Value/predicted)) <= math.Log(1+NeutralTolerance)}
+	}
+	p.say(a, labelA, labelB)
+	return p
+}
+
+// fit fits the factor on the CPU per request of one phase.
+func (p *Pair) fit(a, b *figures.Set, phase string) {
+	var logs []float64
+	candidates := map[string]bool{}
+	for _, k := range keys([]*figures.Set{a, b}, phase, figures.AppCPU) {
+		x, ok := a.Get(k)
+		y, there := b.Get(k)
+		if !ok || !there || !(x.Value > 0) || !(y.Value > 0) {
+			continue
+		}
+		q := figures.Compare(y, x, figures.VerdictConfidence)
+		logs = append(logs, math.Log(q.Value))
+		candidates[k.Candidate] = true
+		p.Residuals = append(p.Residuals, Residual{Figure: k, Ratio: q})
+	}
+	if len(logs) == 0 {
+		return
+	}
+	m := figures.MedianOf(logs, figures.DisplayConfidence)
+	f := &Factor{
+		Value: math.Exp(m.Median), Lo: math.Exp(m.Lo), Hi: math.Exp(m.Hi), Confidence: m.Confidence,
+		Least: math.Exp(slices.Min(logs)), Greatest: math.Exp(slices.Max(logs)),
+		Cells: len(logs), Candidates: len(candidates), Phase: phase,
+	}
+	if f.Candidates < 2 {
+		f.Warnings = append(f.Warnings, "with one candidate in common, its own difference cannot be told from the hardware's")
+	}
+	if m.Confidence < figures.DisplayConfidence {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("fitted on %d cell(s) only", f.Cells))
+	}
+	p.Factor = f
+	for i := range p.Residuals {
+		r := &p.Residuals[i]
+		r.Value, r.Lo, r.Hi, r.Confidence = r.Ratio.Value/f.Value, r.Ratio.Lo/f.Value, r.Ratio.Hi/f.Value, r.Ratio.Confidence
+		switch {
+		case r.Confidence < figures.VerdictConfidence:
+			r.Noise = CannotTell
+		case r.Lo > 1 || r.Hi < 1:
+			r.Noise = OutsideNoise
+		default:
+			r.Noise = WithinNoise
+		}
+	}
+}
+
+// say writes the findings.
+func (p *Pair) say(a *figures.Set, labelA, labelB string) {
+	f := p.Factor
+	all := "every candidate needs"
+	if f.Candidates == 1 {
+		all = p.Residuals[0].Figure.Candidate + " needs"
+	}
+	spread := fmt.Sprintf("over %d combinations of candidate and scenario it is between %.2f× and %.2f×", f.Cells, f.Least, f.Greatest)
+	if math.Abs(math.Log(f.Value)) < math.Log(1+Worth) {
+		p.Findings = append(p.Findings, fmt.Sprintf("On %s %s the CPU per request that %s needs, within 2 %% (%s).", labelB, all, labelA, spread))
+	} else {
+		p.Findings = append(p.Findings, fmt.Sprintf("On %s %s %.2f× the CPU per request of %s (%s).", labelB, all, f.Value, labelA, spread))
+	}
+	if n := p.Neutral; n != nil {
+		verdict := "which agrees: the difference is that of the CPUs"
+		if !n.Agrees {
+			verdict = "which does not agree: the difference is not that of the CPUs alone"
+		}
+		p.Findings = append(p.Findings, fmt.Sprintf("%s alone predict %.2f×, %s.", n.Measure, n.Predicted, verdict))
+	}
+	predicts := labelA + " predicts"
+	if a.Kind == figures.KindPublished {
+		predicts = "the study predicts"
+	}
+	outside, unknown := 0, 0
+	for _, r := range p.Residuals {
+		switch {
+		case r.Noise == CannotTell:
+			unknown++
+		case r.Noise == OutsideNoise && math.Abs(r.Value-1) >= Worth:
+			outside++
+			word, by := "dearer", r.Value-1
+			if by < 0 {
+				word, by = "cheaper", -by
+			}
+			p.Findings = append(p.Findings, fmt.Sprintf("After that factor %s's %s is %.0f %% %s than %s, outside noise (%s interval %s to %s).",
+				r.Figure.Candidate, scenario(r.Figure), 100*by, word, predicts, figures.Percent(r.Confidence), signed(r.Lo-1), signed(r.Hi-1)))
+		}
+	}
+	switch told := len(p.Residuals) - unknown; {
+	case told == 0:
+		p.Findings = append(p.Findings, "There are too few repetitions to tell a candidate's own difference from noise: 3 in both, or 5 against the study's figures, are needed.")
+	case outside == 0:
+		p.Findings = append(p.Findings, fmt.Sprintf("After that factor nothing differs from what %s beyond noise in %d of %d combinations.", predicts, told, len(p.Residuals)))
+	}
+	if unknown > 0 && unknown < len(p.Residuals) {
+		p.Findings = append(p.Findings, fmt.Sprintf("For %d combination(s) there are too few repetitions to tell.", unknown))
+	}
+}
+
+func scenario(k figures.Key) string {
+	switch {
+	case k.Scenario == "" && k.Cores > 0, k.Scenario == "mix" && k.Cores > 0:
+		return fmt.Sprintf("mix on %d core(s)", k.Cores)
+	}
+	return k.Scenario
+}
+
+func signed(v float64) string { return fmt.Sprintf("%+.0f %%", 100*v) }

@@ -1,0 +1,218 @@
+package portability
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/percore/percore/internal/baseline"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// onHost makes a run whose CPU per request is the published one times a factor
+// of the host and one of each candidate and scenario.
+func onHost(t *testing.T, label string, repetitions int, host float64, own map[string]float64) *figures.Set {
+	t.Helper()
+	base, err := baseline.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := store.Run{ID: label + "-run", Flavour: profile.FlavourPublished, Candidates: []string{"go", "frankenphp", "php-fpm"}}
+	run.Suite = profile.Suite{Name: "oauth-events", Scenarios: []profile.Scenario{{ID: "auth"}, {ID: "read", DB: true}, {ID: "write", DB: true}}}
+	run.Preset = profile.Preset{Name: "full", Published: true, Phases: []profile.Phase{{ID: "rate", Kind: profile.KindRate, Repetitions: repetitions,
+		Connections: []int{256}, Targets: map[string]int{"auth": 50000, "read": 50000, "write": 10000}}}}
+	run.Profile.Roles = map[profile.Role]profile.Resources{profile.App: {CPUs: "0-3"}}
+	run.Hosts = []store.HostFacts{{Name: label, InstanceType: label, Roles: []profile.Role{profile.App}}}
+	var windows []store.WindowResult
+	for _, c := range run.Candidates {
+		for _, sc := range run.Suite.Scenarios {
+			e, ok := base.Get(figures.Key{Suite: "oauth-events", Phase: "rate", Metric: figures.AppCPU, Candidate: c, Scenario: sc.ID})
+			if !ok {
+				t.Fatal(c, sc.ID)
+			}
+			factor := host
+			if x := own[c+"/"+sc.ID]; x > 0 {
+				factor *= x
+			}
+			for rep := 1; rep <= repetitions; rep++ {
+				noise := 1 + 0.004*float64((rep*3+len(c)+len(sc.ID))%5-2)
+				windows = append(windows, store.WindowResult{Attempt: 1,
+					Window:   store.Window{Phase: "rate", Kind: profile.KindRate, Candidate: c, Scenario: sc.ID, Repetition: rep, Connections: 256, Target: 10000, Seconds: 60},
+					Measured: &measure.Window{Achieved: 10000, OK: 600000, Answered: 600000, AppCPUUS: e.Value * factor * noise, P99MS: 2}})
+			}
+		}
+	}
+	return figures.FromRun(run, windows, nil)
+}
+
+func published(t *testing.T) *figures.Set {
+	t.Helper()
+	s, err := baseline.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A host factor and one candidate's own difference come apart again, although
+// that candidate is among those that the factor is fitted on.
+func TestDecomposition(t *testing.T) {
+	other := onHost(t, "c8g.xlarge", 5, 1.3, map[string]float64{"go/read": 1.12, "php-fpm/write": 0.9})
+	r, err := Compare(published(t), other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Pairs[0]
+	if p.Factor == nil || math.Abs(p.Factor.Value-1.3) > 0.01 || p.Factor.Cells != 9 || p.Factor.Candidates != 3 || p.Factor.Phase != figures.PhaseRate {
+		t.Fatalf("factor: %+v", p.Factor)
+	}
+	for _, x := range p.Residuals {
+		want, noise := 1.0, WithinNoise
+		switch x.Figure.Candidate + "/" + x.Figure.Scenario {
+		case "go/read":
+			want, noise = 1.12, OutsideNoise
+		case "php-fpm/write":
+			want, noise = 0.9, OutsideNoise
+		}
+		if math.Abs(x.Value-want) > 0.01 || (noise == OutsideNoise) != (x.Noise == OutsideNoise && math.Abs(x.Value-1) >= Worth) {
+			t.Errorf("%s: %+v", x.Figure, x)
+		}
+	}
+	text := strings.Join(p.Findings, "\n")
+	for _, want := range []string{
+		"On c8g.xlarge every candidate needs 1.30× the CPU per request of Apple M4 Pro",
+		"After that factor go's read is 12 % dearer than the study predicts, outside noise (93.7 % interval +",
+		"After that factor php-fpm's write is 10 % cheaper than the study predicts",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+}
+
+// Swapping the hosts inverts the factor.
+func TestSwappingInverts(t *testing.T) {
+	a, b := onHost(t, "a", 5, 1, nil), onHost(t, "b", 5, 1.25, map[string]float64{"go/auth": 1.4})
+	x, err := Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := Compare(b, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.Pairs[0].Factor.Value * y.Pairs[0].Factor.Value; math.Abs(got-1) > 1e-12 {
+		t.Errorf("factors multiply to %v", got)
+	}
+}
+
+func TestNeutralMeasure(t *testing.T) {
+	a, b := onHost(t, "a", 3, 1, nil), onHost(t, "b", 3, 1.3, nil)
+	a.Host.RSAVerifyPerS, b.Host.RSAVerifyPerS = 50000, 39000
+	r, err := Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Pairs[0].Neutral; n == nil || !n.Agrees || math.Abs(n.Predicted-50.0/39) > 1e-9 {
+		t.Errorf("%+v", n)
+	}
+	b.Host.RSAVerifyPerS = 50000
+	r, err = Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Pairs[0].Neutral; n.Agrees || !strings.Contains(strings.Join(r.Pairs[0].Findings, " "), "does not agree") {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestTooFewRepetitions(t *testing.T) {
+	r, err := Compare(published(t), onHost(t, "b", 2, 1.3, map[string]float64{"go/read": 2}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Pairs[0].Residuals {
+		if x.Noise != CannotTell {
+			t.Errorf("%+v", x)
+		}
+	}
+	if text := strings.Join(r.Pairs[0].Findings, " "); !strings.Contains(text, "too few repetitions") || strings.Contains(text, "outside noise") {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestMismatchesAreSaidFirst(t *testing.T) {
+	b := onHost(t, "b", 3, 1, nil)
+	b.Flavour, b.SharedCores, b.AppCores, b.Protocol, b.Preset = profile.FlavourDebian, true, 1, false, "quick"
+	r, err := Compare(published(t), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(r.Mismatches, "\n")
+	for _, want := range []string{"share cores", "flavour debian", "4 core(s)", "preset quick"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not said in\n%s", want, text)
+		}
+	}
+	var out bytes.Buffer
+	for _, format := range sheet.Formats {
+		out.Reset()
+		if err := sheet.Write(&out, format, r.Document(), r); err != nil {
+			t.Fatalf("%s: %v", format, err)
+		}
+		if format == "text" || format == "md" {
+			if flavour, factor := strings.Index(out.String(), "flavour debian"), strings.Index(out.String(), "every candidate"); flavour < 0 || factor < 0 || flavour > factor {
+				t.Errorf("%s: the mismatch does not come first\n%s", format, out.String())
+			}
+		}
+		if format == "json" {
+			var back map[string]any
+			if err := json.Unmarshal(out.Bytes(), &back); err != nil || back["schema"] != Schema {
+				t.Errorf("%v, %v", err, back["schema"])
+			}
+		}
+	}
+	if err := sheet.Write(&out, "pdf", r.Document(), r); !fail.IsInput(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSuitesAreNotMixed(t *testing.T) {
+	b := onHost(t, "b", 3, 1, nil)
+	b.Suite = "other"
+	if _, err := Compare(published(t), b); !fail.IsInput(err) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Compare(b); !fail.IsInput(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestThreeSets(t *testing.T) {
+	a := onHost(t, "same", 3, 1, nil)
+	b := onHost(t, "same", 3, 1.1, nil)
+	b.Name = "second"
+	r, err := Compare(published(t), a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Labels, []string{"Apple M4 Pro", "same (same-run)", "same (second)"}) || len(r.Pairs) != 2 {
+		t.Errorf("%q, %d pairs", r.Labels, len(r.Pairs))
+	}
+	i := slices.IndexFunc(r.Cells, func(c Cell) bool { return c.Figure.String() == "oauth-events/rate/app_cpu_us/go/read" })
+	if i < 0 || len(r.Cells[i].Values) != 3 || r.Cells[i].Values[0].Ratio != nil || math.Abs(r.Cells[i].Values[2].Ratio.Value-1.1) > 0.01 {
+		t.Errorf("%+v", r.Cells)
+	}
+	if fmt.Sprint(r.Cells[0].Figure.Candidate) != "go" {
+		t.Errorf("the first candidate is %s", r.Cells[0].Figure)
+	}
+}
