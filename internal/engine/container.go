@@ -171,7 +171,7 @@ func (e *Engine) nameTaken(ctx context.Context, name string, err error) error {
 	if inspectErr != nil {
 		return fmt.Errorf("creating container %s on %s: %w", name, e.host, err)
 	}
-	if res.Container.Config != nil && res.Container.Config.Labels[Label] == "1" {
+	if res.Container.Config != nil && res.Container.Config.Labels[LabelKind] == KindContainer {
 		return fmt.Errorf("the container name %s is taken on %s by a container of percore's run %s; remove it with `percore clean`", name, e.host, res.Container.Config.Labels[LabelRun])
 	}
 	return fmt.Errorf("the container name %s is taken on %s by a container that is not percore's; rename or remove it (docker rm -f %s)", name, e.host, name)

@@ -117,15 +117,3 @@ func TestRetry(t *testing.T) {
 		t.Error("a cancelled call is taken for a dropped connection")
 	}
 }
-
-func TestSocatReason(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "",
-		"2026/01/02 03:04:05 socat[7] E connect(5, AF=1 \"/x\", 4): No such file or directory\n": `connect(5, AF=1 "/x", 4): No such file or directory`,
-		"OCI runtime exec failed: socat: not found":                                              "OCI runtime exec failed: socat: not found",
-	} {
-		if got := socatReason(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
-		}
-	}
-}

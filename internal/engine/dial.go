@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,6 @@ import (
 // container can reach. The container needs socat. Nothing is published and no
 // route to the container is needed: the bytes travel over the Engine API.
 //
-// The connection is made while the first bytes are on their way: a refused
-// connection shows as an error of the first Read, which carries socat's words.
 // Deadlines work whatever carries the Engine API. When one side of the
 // connection ends, the other has a second to finish.
 func (c *Container) DialTCP(ctx context.Context, address string) (net.Conn, error) {
@@ -33,11 +32,18 @@ func (c *Container) DialUnix(ctx context.Context, path string) (net.Conn, error)
 }
 
 func (c *Container) dial(ctx context.Context, address, socat string) (net.Conn, error) {
-	s, err := c.exec(ctx, true, []string{"socat", "-t", "1", "-", socat})
+	// With two -d socat says when it is connected.
+	s, err := c.exec(ctx, true, []string{"socat", "-d", "-d", "-t", "1", "-", socat})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", address, err)
 	}
-	return newConn(s, addr(c.Name), addr(address)), nil
+	conn := pipeConn(s.Reader, s.Conn, s, addr(c.Name), addr(address))
+	if err := conn.connected(ctx); err != nil {
+		conn.Close()
+		s.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // addr is an address inside a container.
@@ -58,25 +64,21 @@ type stream interface {
 type conn struct {
 	local, remote addr
 	in, out       net.Conn // the user's ends
+	log           *socatLog
+	received      chan struct{} // closed when the container's side has ended
 	closed        atomic.Bool
 	mu            sync.Mutex
-	reason        error // why the other side ended
-}
-
-func newConn(s *execStream, local, remote addr) *conn {
-	return pipeConn(s.Reader, s.Conn, s, local, remote)
+	reason        error // why the container's side has ended
 }
 
 func pipeConn(r io.Reader, w io.Writer, s stream, local, remote addr) *conn {
 	in, inFar := net.Pipe()
 	out, outFar := net.Pipe()
-	c := &conn{local: local, remote: remote, in: in, out: out}
-	received := make(chan struct{})
+	c := &conn{local: local, remote: remote, in: in, out: out, log: newSocatLog(), received: make(chan struct{})}
 	go func() { // container -> user
-		defer close(received)
-		stderr := tailBuffer{limit: 4096}
-		_, err := stdcopy.StdCopy(inFar, &stderr, r)
-		c.ended(stderr.Bytes(), err)
+		defer close(c.received)
+		_, err := stdcopy.StdCopy(inFar, c.log, r)
+		c.ended(err)
 		inFar.Close()
 		outFar.Close()
 		s.Close()
@@ -95,7 +97,7 @@ func pipeConn(r io.Reader, w io.Writer, s stream, local, remote addr) *conn {
 		// Closed for good: the command ends on its own when its input does;
 		// if it does not, the stream is cut.
 		select {
-		case <-received:
+		case <-c.received:
 		case <-time.After(5 * time.Second):
 			s.Close()
 		}
@@ -103,29 +105,104 @@ func pipeConn(r io.Reader, w io.Writer, s stream, local, remote addr) *conn {
 	return c
 }
 
-// ended keeps why the container's side of the connection ended.
-func (c *conn) ended(stderr []byte, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch text := socatReason(string(stderr)); {
-	case text != "":
-		c.reason = &net.OpError{Op: "dial", Net: c.remote.Network(), Addr: c.remote, Err: fmt.Errorf("%s (seen from container %s)", text, c.local)}
-	case err != nil && !c.closed.Load():
-		c.reason = &net.OpError{Op: "read", Net: c.remote.Network(), Addr: c.remote, Err: err}
+// connected waits until socat has made the connection.
+func (c *conn) connected(ctx context.Context) error {
+	select {
+	case <-c.log.connected:
+		return nil
+	case <-c.received:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		select {
+		case <-c.log.connected: // and ended at once
+			return nil
+		default:
+		}
+		if c.reason != nil {
+			return c.reason
+		}
+		return c.error("dial", errors.New("socat ended without a word"))
+	case <-ctx.Done():
+		return c.error("dial", ctx.Err())
 	}
 }
 
-// socatReason takes the message out of socat's log lines, or returns the text.
-func socatReason(stderr string) string {
-	text := strings.TrimSpace(stderr)
-	if i := strings.LastIndex(text, "\n"); i >= 0 {
-		text = text[i+1:]
+func (c *conn) error(op string, err error) error {
+	return &net.OpError{Op: op, Net: c.remote.Network(), Addr: c.remote, Err: err}
+}
+
+// ended keeps why the container's side of the connection ended.
+func (c *conn) ended(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	op := "dial"
+	select {
+	case <-c.log.connected:
+		op = "read"
+	default:
 	}
-	// 2026/01/02 03:04:05 socat[123] E connect(5, AF=2 172.18.0.2:8080, 16): Connection refused
-	if _, after, ok := strings.Cut(text, "] E "); ok {
-		text = after
+	switch text := c.log.reason(); {
+	case text != "":
+		c.reason = c.error(op, fmt.Errorf("%s (seen from container %s)", text, c.local))
+	case err != nil && !c.closed.Load():
+		c.reason = c.error(op, err)
 	}
-	return text
+}
+
+// socatLog reads what socat logs, or what the engine says in its place.
+type socatLog struct {
+	connected chan struct{} // closed when socat is connected
+	once      sync.Once
+	rest      []byte // an unfinished line
+	last      string // the last line that is not a notice
+}
+
+func newSocatLog() *socatLog { return &socatLog{connected: make(chan struct{})} }
+
+// Write takes log lines, in pieces of any size.
+func (l *socatLog) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, ok := bytes.Cut(l.rest, []byte("\n"))
+		if !ok {
+			break
+		}
+		l.rest = rest
+		l.line(string(line))
+	}
+	if len(l.rest) > 4096 {
+		l.rest = l.rest[:4096]
+	}
+	return len(p), nil
+}
+
+// line takes a line like
+//
+//	2026/01/02 03:04:05 socat[123] E connect(5, AF=2 172.18.0.2:8080, 16): Connection refused
+func (l *socatLog) line(line string) {
+	line = strings.TrimSpace(line)
+	if _, notice, ok := strings.Cut(line, "] N "); ok {
+		if strings.HasPrefix(notice, "starting data transfer loop") {
+			l.once.Do(func() { close(l.connected) })
+		}
+		return
+	}
+	for _, level := range []string{"] E ", "] F ", "] W "} {
+		if _, text, ok := strings.Cut(line, level); ok {
+			line = text
+			break
+		}
+	}
+	if line != "" {
+		l.last = line
+	}
+}
+
+// reason is the last complaint, or empty.
+func (l *socatLog) reason() string {
+	l.line(string(l.rest))
+	l.rest = nil
+	return l.last
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -148,7 +225,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	if errors.Is(err, io.ErrClosedPipe) {
 		err = net.ErrClosed
 		if !c.closed.Load() {
-			err = &net.OpError{Op: "write", Net: c.remote.Network(), Addr: c.remote, Err: syscall.EPIPE}
+			err = c.error("write", syscall.EPIPE)
 		}
 	}
 	return n, err

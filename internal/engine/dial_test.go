@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -118,15 +119,71 @@ func TestConnTellsWhyItEnded(t *testing.T) {
 	c, f := fakeConn()
 	defer c.Close()
 	go func() {
-		_, _ = f.out.Write(frame(2, "2026/01/02 03:04:05 socat[7] E connect(5, AF=2 172.18.0.2:8080, 16): Connection refused\n"))
+		_, _ = f.out.Write(frame(2, "2026/01/02 03:04:05 socat[7] N opening connection to AF=2 172.18.0.2:8080\n2026/01/02 03:04:05 socat[7] E connect(5, AF=2 172.18.0.2:8080, 16): Connection refused\n"))
 		f.out.Close()
 	}()
-	_, err := c.Read(make([]byte, 1))
-	if err == nil || !strings.Contains(err.Error(), "Connection refused") || !strings.Contains(err.Error(), "app:8080") || !strings.Contains(err.Error(), "tools") {
-		t.Errorf("got %v", err)
+	err := c.connected(t.Context())
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"Connection refused", "app:8080", "tools"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q lacks %q", err, want)
+		}
+	}
+	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+		t.Errorf("read: %v", err)
 	}
 	if _, err := c.Write([]byte("x")); err == nil {
 		t.Error("wrote to a connection that has ended")
+	}
+}
+
+func TestConnected(t *testing.T) {
+	const notice = "2026/01/02 03:04:05 socat[7] N starting data transfer loop with FDs [0,1] and [5,5]\n"
+	c, f := fakeConn()
+	defer c.Close()
+	go func() {
+		_, _ = f.out.Write(frame(2, notice[:20]))
+		_, _ = f.out.Write(frame(2, notice[20:]))
+	}()
+	if err := c.connected(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	silent, g := fakeConn()
+	defer silent.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := silent.connected(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a socat that says nothing: %v", err)
+	}
+	g.out.Close()
+	if err := silent.connected(t.Context()); err == nil || !strings.Contains(err.Error(), "without a word") {
+		t.Errorf("a socat that ends without a word: %v", err)
+	}
+}
+
+func TestSocatLog(t *testing.T) {
+	for in, want := range map[string]string{
+		"": "",
+		"2026/01/02 03:04:05 socat[7] E connect(5, AF=1 \"/x\", 4): No such file or directory\n": `connect(5, AF=1 "/x", 4): No such file or directory`,
+		"OCI runtime exec failed: socat: not found":                                              "OCI runtime exec failed: socat: not found",
+		"2026/01/02 03:04:05 socat[7] N exiting with status 0\n":                                 "",
+	} {
+		l := newSocatLog()
+		for i := range in { // in the smallest pieces
+			_, _ = l.Write([]byte{in[i]})
+		}
+		if got := l.reason(); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	l := newSocatLog()
+	_, _ = l.Write(bytes.Repeat([]byte("x"), 100_000))
+	if len(l.rest) > 4096 {
+		t.Errorf("keeps %d bytes of a line without an end", len(l.rest))
 	}
 }
 

@@ -141,12 +141,23 @@ func (e *Engine) Delete(ctx context.Context, t Thing) error {
 	return nil
 }
 
-// CreateNetwork creates a private bridge network. A network of that name that
-// does not carry percore's label is an error.
+// CreateNetwork creates a private bridge network. A network that has the name
+// already is an error: older engines would create a second one of that name,
+// and refuse to connect a container to either.
 func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[string]string) (Thing, error) {
+	taken := fmt.Errorf("the network name %s is taken on %s; remove that network (docker network rm %s)", name, e.host, name)
+	found, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("name", name)})
+	if err != nil {
+		return Thing{}, fmt.Errorf("listing networks on %s: %w", e.host, err)
+	}
+	for _, n := range found.Items { // the filter also finds parts of names
+		if n.Name == name {
+			return Thing{}, taken
+		}
+	}
 	res, err := e.api.NetworkCreate(ctx, name, client.NetworkCreateOptions{Driver: "bridge", Labels: labels})
 	if errdefs.IsConflict(err) {
-		return Thing{}, fmt.Errorf("the network name %s is taken on %s; remove that network (docker network rm %s)", name, e.host, name)
+		return Thing{}, taken
 	}
 	if err != nil {
 		return Thing{}, fmt.Errorf("creating network %s on %s: %w", name, e.host, err)

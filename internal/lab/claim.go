@@ -162,7 +162,7 @@ func RemoveLeftovers(ctx context.Context, e *engine.Engine, runID string) ([]eng
 
 // removeRun removes the containers of a run, then its networks.
 func removeRun(ctx context.Context, e *engine.Engine, runID string) ([]engine.Thing, error) {
-	labels := map[string]string{engine.Label: "1", engine.LabelRun: runID}
+	labels := map[string]string{engine.Label: "1", engine.LabelRun: runID} // no image carries a run
 	containers, err := e.Containers(ctx, labels)
 	if err != nil {
 		return nil, err
@@ -225,19 +225,23 @@ func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thin
 			return nil, fmt.Errorf("run %s is using the engine at %s; stop it first, or clean with --force", strings.Join(live, ", "), e.Host())
 		}
 	}
-	labels := map[string]string{engine.Label: "1"}
-	maps.Copy(labels, o.scope)
-	lists := []func(context.Context, map[string]string) ([]engine.Thing, error){e.Containers, e.Networks, e.Volumes}
+	type lister func(context.Context, map[string]string) ([]engine.Thing, error)
+	kinds := []string{engine.KindContainer, engine.KindNetwork, engine.KindVolume}
+	lists := map[string]lister{engine.KindContainer: e.Containers, engine.KindNetwork: e.Networks, engine.KindVolume: e.Volumes, engine.KindImage: e.Images}
 	if o.Images {
-		lists = append(lists, e.Images)
+		kinds = append(kinds, engine.KindImage)
 	}
 	var removed []engine.Thing
-	for i, list := range lists {
-		things, err := list(ctx, labels)
+	for _, kind := range kinds {
+		// Somebody's own container of an image of percore's inherits the image's
+		// labels: only the kind tells it from one of percore's.
+		labels := map[string]string{engine.Label: "1", engine.LabelKind: kind}
+		maps.Copy(labels, o.scope)
+		things, err := lists[kind](ctx, labels)
 		if err != nil {
 			return removed, err
 		}
-		if i == 0 {
+		if kind == engine.KindContainer {
 			if err := stopDatabases(ctx, e, things); err != nil {
 				return removed, err
 			}

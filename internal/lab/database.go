@@ -154,22 +154,44 @@ func (l *Lab) databaseError(ctx context.Context, err error) error {
 	case s.Running:
 		return fmt.Errorf("database container %s on %s: %w", l.db.Name, l.db.Engine().Host(), err)
 	}
-	return fmt.Errorf("PostgreSQL is gone: container %s on %s has ended (%s)%s: %w", l.db.Name, l.db.Engine().Host(), s.Exit, lastWords(ctx, l.db, 10), err)
+	return fmt.Errorf("PostgreSQL is gone: container %s on %s has ended (%s)%s", l.db.Name, l.db.Engine().Host(), s.Exit, quote(withoutCheckpoints(tail(ctx, l.db, 100)), 10))
+}
+
+// withoutCheckpoints drops what PostgreSQL says about checkpoints, which is most
+// of what it says.
+func withoutCheckpoints(log string) string {
+	var keep []string
+	for line := range strings.Lines(log) {
+		if !strings.Contains(line, "LOG:  checkpoint ") {
+			keep = append(keep, line)
+		}
+	}
+	return strings.Join(keep, "")
 }
 
 // lastWords quotes the end of a container's log.
 func lastWords(ctx context.Context, c *engine.Container, lines int) string {
+	return quote(tail(ctx, c, lines), lines)
+}
+
+// tail is the end of a container's log, or empty when it cannot be read.
+func tail(ctx context.Context, c *engine.Container, lines int) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	log, err := c.Logs(ctx, lines)
 	if err != nil {
 		return ""
 	}
-	text := strings.TrimSpace(string(log))
-	if text == "" {
+	return string(log)
+}
+
+// quote appends the last lines of a log to a sentence.
+func quote(log string, lines int) string {
+	all := strings.Split(strings.TrimSpace(log), "\n")
+	if len(all) == 1 && all[0] == "" {
 		return "; it printed nothing"
 	}
-	return "; its log ends:\n" + text + "\n"
+	return "; its log ends:\n" + strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 // FreshDatabase gives the next candidate a database nobody has written to.

@@ -98,7 +98,7 @@ type Lab struct {
 	seed    postgres.Seed
 
 	tools    map[*Host]*engine.Container // one per host, idle: the driver's foot in the door
-	claimed  []*Host // where this run may remove what carries its id
+	claimed  []*Host                     // where this run may remove what carries its id
 	leases   []func()
 	password string
 	db       *engine.Container

@@ -140,33 +140,47 @@ func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path str
 	return s, nil
 }
 
-// ready polls a server until it answers 200 and returns its process id.
+// ready polls a server until it answers 200 and returns its process id. It
+// gives up at once when the container ends.
 func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.ReadyTimeout)
+	start := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.ReadyTimeout, errNotReady)
 	defer cancel()
+	ctx, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	go func() {
+		if exit, err := s.c.Wait(ctx); err == nil {
+			ended(fmt.Errorf("container %s on %s has ended (%s)", s.c.Name, s.c.Engine().Host(), exit))
+		}
+	}()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dialApp(ctx) }}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
-	start := time.Now()
 	last := errors.New("no answer")
 	for {
 		err := get(ctx, client, "http://"+l.ServerHost()+path)
-		state, inspectErr := s.c.Inspect(ctx)
-		switch {
-		case inspectErr == nil && !state.Running:
-			return 0, fmt.Errorf("container %s on %s has ended (%s)", s.c.Name, s.c.Engine().Host(), state.Exit)
-		case err == nil && inspectErr == nil:
-			return state.PID, nil
-		case ctx.Err() == nil:
-			last = errors.Join(err, inspectErr)
+		if err == nil {
+			if pid, err = s.c.PID(ctx); err == nil {
+				return pid, nil
+			}
+		}
+		if ctx.Err() == nil {
+			last = err
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("container %s on %s did not answer %s with 200 within %.0f s (last: %w)", s.c.Name, s.c.Engine().Host(), path, time.Since(start).Seconds(), last)
+			cause := context.Cause(ctx)
+			if cause == errNotReady {
+				cause = fmt.Errorf("container %s on %s did not answer %s with 200 within %.0f s (last: %w)", s.c.Name, s.c.Engine().Host(), path, time.Since(start).Seconds(), last)
+			}
+			return 0, cause
 		case <-time.After(30 * time.Millisecond):
 		}
 	}
 }
+
+// errNotReady is why the context of a poll ended: its time was up.
+var errNotReady = errors.New("not ready in time")
 
 func get(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
