@@ -15,11 +15,13 @@ RUN ldconfig
 WORKDIR /src
 COPY server/go.mod server/go.sum ./
 COPY authorities.crt /tmp/authorities.crt
-RUN cat /tmp/authorities.crt >>/etc/ssl/certs/ca-certificates.crt && go mod download
+ENV CGO_ENABLED=1 CGO_LDFLAGS=-L/usr/local/lib GOFLAGS="-trimpath -tags=nowatcher,nomercure,nobrotli"
+# The library first: a change of the server compiles no more than the server.
+RUN cat /tmp/authorities.crt >>/etc/ssl/certs/ca-certificates.crt \
+ && CGO_CFLAGS="-O2 $(php-config --includes)" go build net/http github.com/dunglas/frankenphp
 COPY server ./
 RUN mkdir -p /out/bin /out/share/percore \
- && CGO_ENABLED=1 CGO_CFLAGS="-O2 $(php-config --includes)" CGO_LDFLAGS="-L/usr/local/lib" \
-    go build -trimpath -tags nowatcher,nomercure,nobrotli -ldflags '-s -w' -o /out/bin/frankenphp-server . \
+ && CGO_CFLAGS="-O2 $(php-config --includes)" go build -ldflags '-s -w' -o /out/bin/frankenphp-server . \
  && go version -m /out/bin/frankenphp-server >/tmp/modules \
  && { sed -n 's|^\tdep\tgithub.com/dunglas/frankenphp\tv\([^\t]*\).*|frankenphp=\1|p' /tmp/modules; \
       echo "frankenphp-server=library behind net/http"; \
