@@ -1,0 +1,407 @@
+// Package sizing turns figures into what a target rate needs: cores, instances,
+// database cores and money.
+//
+// Cores are given two ways, as the studies do. By CPU time they are the rate
+// times the CPU of a request: what the work costs, whatever runs it. By
+// instance they are the rate over what an instance of so many cores carried,
+// times its cores: what has to be bought, idle cores included. Where a
+// candidate cannot use all its cores the second is larger. Instances are
+// counted by it wherever a ceiling was measured.
+package sizing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures"
+)
+
+// Schema names the layout of Plan as JSON.
+const Schema = "percore-plan/1"
+
+// Request is what is to be planned for.
+type Request struct {
+	Rate     float64            `json:"rate_per_s"`
+	Mix      map[string]float64 `json:"mix"`      // scenario -> share; the shares add up to 1
+	Headroom float64            `json:"headroom"` // share of the capacity that stays free
+	Hardware float64            `json:"hardware"` // CPU per request of the planned host over the measured one's; 0 means 1
+	Instance string             `json:"instance,omitempty"`
+	Region   string             `json:"region,omitempty"`
+}
+
+// DefaultRegion is where prices are taken from when no region is named.
+const DefaultRegion = "us-east-1"
+
+// Amount is a quantity with its interval.
+type Amount struct {
+	Value      float64 `json:"value"`
+	Lo         float64 `json:"lo"`
+	Hi         float64 `json:"hi"`
+	Confidence float64 `json:"confidence"` // 0 when there is no interval
+}
+
+func (a Amount) scale(by float64) Amount {
+	return Amount{a.Value * by, a.Lo * by, a.Hi * by, a.Confidence}
+}
+
+// invert gives 1/a.
+func (a Amount) invert() Amount {
+	if !(a.Lo > 0) {
+		return Amount{Value: 1 / a.Value, Lo: 1 / a.Value, Hi: 1 / a.Value}
+	}
+	return Amount{1 / a.Value, 1 / a.Hi, 1 / a.Lo, a.Confidence}
+}
+
+// roundUp counts whole machines.
+func (a Amount) roundUp() Amount {
+	up := func(v float64) float64 { return max(1, math.Ceil(v-1e-9)) }
+	return Amount{up(a.Value), up(a.Lo), up(a.Hi), a.Confidence}
+}
+
+// Plan is the answer.
+type Plan struct {
+	Schema      string      `json:"schema"`
+	Set         string      `json:"set"`
+	Host        string      `json:"host"`
+	Request     Request     `json:"request"`
+	Cores       int         `json:"cores_per_instance"`
+	MemoryGiB   float64     `json:"memory_gib_per_instance,omitempty"`
+	PerHour     float64     `json:"price_per_hour,omitempty"` // of one instance
+	Currency    string      `json:"currency,omitempty"`
+	Priced      bool        `json:"priced"`
+	Candidates  []Candidate `json:"candidates"`
+	First       []string    `json:"first,omitempty"` // said before any figure
+	Assumptions []string    `json:"assumptions"`
+}
+
+// Candidate is what one candidate needs.
+type Candidate struct {
+	ID              string   `json:"candidate"`
+	CPU             *Amount  `json:"app_cpu_us,omitempty"`        // per request of the mix
+	ByCPU           *Amount  `json:"cores_by_cpu,omitempty"`      // rate times CPU, headroom included
+	Capacity        *Amount  `json:"capacity_per_s,omitempty"`    // of the measured cores
+	ByInstance      *Amount  `json:"cores_by_instance,omitempty"` // rate over capacity times cores, headroom included
+	Instances       *Amount  `json:"instances,omitempty"`         // by instance, or by CPU time where no ceiling was measured
+	DatabaseCores   *Amount  `json:"database_cores,omitempty"`    // rate times database CPU, headroom included
+	PerMonth        *Amount  `json:"per_month,omitempty"`         // of the candidate's instances, 730 h
+	PerMillion      *Amount  `json:"per_million,omitempty"`       // requests
+	PeakMiB         float64  `json:"peak_mib,omitempty"`          // largest of its scenarios
+	CapacityFrom    string   `json:"capacity_from,omitempty"`     // where the capacity comes from
+	Missing         []string `json:"missing,omitempty"`           // what could not be planned, and why
+	Remarks         []string `json:"remarks,omitempty"`           // for the reader
+	MeasuredAtCores int      `json:"measured_at_cores,omitempty"` // of the capacity
+}
+
+// ParseMix reads read=0.5,write=0.5. Shares must add up to 1 within a thousandth.
+func ParseMix(s string) (map[string]float64, error) {
+	mix := map[string]float64{}
+	const form = "write it as read=0.5,write=0.5"
+	if strings.TrimSpace(s) == "" {
+		return nil, fail.Input("the mix is empty; %s", form)
+	}
+	total := 0.0
+	for _, part := range strings.Split(s, ",") {
+		name, text, ok := strings.Cut(part, "=")
+		name = strings.TrimSpace(name)
+		if !ok || name == "" {
+			return nil, fail.Input("mix %q: %q is not a scenario with its share; %s", s, part, form)
+		}
+		if _, twice := mix[name]; twice {
+			return nil, fail.Input("mix %q: %s stands in it twice; add its shares up", s, name)
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fail.Input("mix %q: %q is not a number; %s", s, text, form)
+		}
+		if v < 0 || v > 1 {
+			return nil, fail.Input("mix %q: the share %s of %s is not between 0 and 1; %s", s, strings.TrimSpace(text), name, form)
+		}
+		mix[name] = v
+		total += v
+	}
+	if math.Abs(total-1) > 0.001 {
+		return nil, fail.Input("mix %q: the shares add up to %.4g and not to 1; %s", s, total, form)
+	}
+	return mix, nil
+}
+
+// Check refuses a request that cannot be planned.
+func (r Request) Check() error {
+	switch {
+	case math.IsNaN(r.Rate) || math.IsInf(r.Rate, 0) || r.Rate <= 0:
+		return fail.Input("a rate of %v requests per second cannot be planned for; give --rate a number above zero", r.Rate)
+	case r.Rate > 1e12:
+		return fail.Input("a rate of %v requests per second is beyond any machine; give --rate a smaller one", r.Rate)
+	case math.IsNaN(r.Headroom) || r.Headroom < 0 || r.Headroom >= 1:
+		return fail.Input("a headroom of %v leaves nothing to work with; give --headroom a share from 0 to below 1", r.Headroom)
+	case math.IsNaN(r.Hardware) || math.IsInf(r.Hardware, 0) || r.Hardware < 0:
+		return fail.Input("a hardware factor of %v cannot be; give --hardware-factor a number above zero", r.Hardware)
+	case len(r.Mix) == 0:
+		return fail.Input("the mix is empty; write it as read=0.5,write=0.5")
+	case r.Region != "" && r.Instance == "":
+		return fail.Input("a region without an instance type gives no price; add --instance")
+	}
+	return nil
+}
+
+// Make plans a request from the figures of a set. Without an instance type the
+// instance is one of as many cores as were measured, and nothing is priced.
+func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
+	if r.Hardware == 0 {
+		r.Hardware = 1
+	}
+	if err := r.Check(); err != nil {
+		return Plan{}, err
+	}
+	for name := range r.Mix {
+		if !slices.Contains(set.Scenarios, name) {
+			return Plan{}, fail.Input("%s has no scenario %q; take from %s", set.Name, name, strings.Join(set.Scenarios, ", "))
+		}
+	}
+	p := Plan{Schema: Schema, Set: set.Name, Host: set.Host.Label, Request: r, Cores: set.AppCores, Candidates: []Candidate{}}
+	if r.Instance != "" {
+		if p.Request.Region == "" {
+			p.Request.Region = DefaultRegion
+		}
+		i, price, err := prices.Find(r.Instance, p.Request.Region)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Cores, p.MemoryGiB, p.PerHour, p.Currency, p.Priced = i.Cores, i.MemoryGiB, price, prices.Currency, true
+	}
+	if p.Cores < 1 {
+		return Plan{}, fail.Input("%s does not say how many cores the candidates had; give --instance a type", set.Name)
+	}
+	for _, id := range set.Candidates {
+		p.Candidates = append(p.Candidates, p.candidate(set, id))
+	}
+	p.say(set, prices)
+	return p, nil
+}
+
+// candidate plans one candidate.
+func (p *Plan) candidate(set *figures.Set, id string) Candidate {
+	c := Candidate{ID: id}
+	r := p.Request
+	free := 1 / (1 - r.Headroom)
+	cpu, from, why := perRequest(set, id, r.Mix, figures.AppCPU)
+	if cpu == nil {
+		c.Missing = append(c.Missing, "cores by CPU time: "+why)
+	} else {
+		scaled := cpu.scale(r.Hardware)
+		c.CPU = &scaled
+		by := scaled.scale(r.Rate / 1e6 * free)
+		c.ByCPU = &by
+		if from != figures.PhaseRate {
+			c.Remarks = append(c.Remarks, "CPU per request is that of the "+from+" phase")
+		}
+	}
+	capacity, cores, from, why := capacity(set, id, r.Mix)
+	if capacity == nil {
+		c.Missing = append(c.Missing, "cores by instance: "+why)
+	} else {
+		scaled := capacity.scale(1 / r.Hardware)
+		c.Capacity, c.CapacityFrom, c.MeasuredAtCores = &scaled, from, cores
+		by := scaled.invert().scale(r.Rate * float64(cores) * free)
+		c.ByInstance = &by
+	}
+	need := c.ByInstance
+	if need == nil && c.ByCPU != nil {
+		need = c.ByCPU
+		c.Remarks = append(c.Remarks, "instances are counted by CPU time, so for a candidate that can use all its cores")
+	}
+	if need != nil {
+		n := need.scale(1 / float64(p.Cores)).roundUp()
+		c.Instances = &n
+		if p.Priced {
+			hourly := n.scale(p.PerHour)
+			month, million := hourly.scale(HoursPerMonth), hourly.scale(1e6/(r.Rate*3600))
+			c.PerMonth, c.PerMillion = &month, &million
+		}
+	}
+	db, _, why := perRequest(set, id, r.Mix, figures.DBCPU)
+	if db == nil {
+		c.Missing = append(c.Missing, "database cores: "+why)
+	} else {
+		by := db.scale(r.Rate / 1e6 * free)
+		c.DatabaseCores = &by
+	}
+	for _, sc := range append(scenarios(r.Mix), "mix") {
+		for _, k := range []figures.Key{
+			{Suite: set.Suite, Phase: figures.PhaseRate, Metric: figures.PeakMiB, Candidate: id, Scenario: sc},
+			{Suite: set.Suite, Phase: figures.PhaseCeiling, Metric: figures.PeakMiB, Candidate: id, Scenario: sc},
+			{Suite: set.Suite, Phase: figures.PhaseCapacity, Metric: figures.PeakMiB, Candidate: id, Scenario: sc, Cores: set.AppCores},
+		} {
+			if e, ok := set.Get(k); ok {
+				c.PeakMiB = max(c.PeakMiB, e.Value)
+			}
+		}
+	}
+	if p.MemoryGiB > 0 && c.PeakMiB > 0.8*p.MemoryGiB*1024 {
+		c.Remarks = append(c.Remarks, fmt.Sprintf("its peak memory of %.0f MiB does not fit into an instance with %v GiB beside the system", c.PeakMiB, p.MemoryGiB))
+	}
+	return c
+}
+
+func scenarios(mix map[string]float64) []string {
+	var all []string
+	for name, share := range mix {
+		if share > 0 {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// underMix is a figure of the capacity phase, which loads with half reads and
+// half writes, where that is the mix and the set has it.
+func underMix(set *figures.Set, candidate string, mix map[string]float64, metric string) (figures.Estimate, bool) {
+	if mix["read"] != 0.5 || mix["write"] != 0.5 {
+		return figures.Estimate{}, false
+	}
+	e, ok := set.Get(figures.Key{Suite: set.Suite, Phase: figures.PhaseCapacity, Metric: metric, Candidate: candidate, Scenario: "mix", Cores: set.AppCores})
+	return e, ok && e.Value > 0
+}
+
+// perRequest is the CPU of one request of a mix: measured under this mix, or the
+// shares' sum of the scenarios' CPU at the fixed rate, or at the ceiling where
+// that was not measured. A scenario without a database costs the database nothing.
+func perRequest(set *figures.Set, candidate string, mix map[string]float64, metric string) (*Amount, string, string) {
+	if e, ok := underMix(set, candidate, mix, metric); ok {
+		a := amount(e)
+		return &a, figures.PhaseCapacity, ""
+	}
+	var why string
+	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling} {
+		var parts []Amount
+		why = ""
+		for _, sc := range scenarios(mix) {
+			if metric == figures.DBCPU && !set.UsesDatabase(sc) {
+				continue
+			}
+			k := figures.Key{Suite: set.Suite, Phase: phase, Metric: metric, Candidate: candidate, Scenario: sc}
+			e, ok := set.Get(k)
+			if !ok {
+				why = fmt.Sprintf("%s: %s", sc, set.Why(k))
+				break
+			}
+			parts = append(parts, amount(e).scale(mix[sc]))
+		}
+		if why == "" {
+			sum := add(parts)
+			return &sum, phase, ""
+		}
+	}
+	return nil, "", why
+}
+
+// capacity is what the measured cores carry of a mix. A capacity measured under
+// this very mix is taken where there is one; else it is the harmonic mean of
+// the scenarios' ceilings, weighted by the shares: each request takes its part
+// of the machine's time.
+func capacity(set *figures.Set, candidate string, mix map[string]float64) (*Amount, int, string, string) {
+	if e, ok := underMix(set, candidate, mix, figures.Achieved); ok {
+		a := amount(e)
+		return &a, set.AppCores, "capacity measured under this mix", ""
+	}
+	var parts []Amount
+	for _, sc := range scenarios(mix) {
+		k := figures.Key{Suite: set.Suite, Phase: figures.PhaseCeiling, Metric: figures.Achieved, Candidate: candidate, Scenario: sc}
+		e, ok := set.Get(k)
+		if !ok {
+			return nil, 0, "", fmt.Sprintf("%s: %s", sc, set.Why(k))
+		}
+		if !(e.Value > 0) {
+			return nil, 0, "", fmt.Sprintf("%s: its ceiling is zero", sc)
+		}
+		parts = append(parts, amount(e).invert().scale(mix[sc]))
+	}
+	if set.AppCores < 1 {
+		return nil, 0, "", "the set does not say how many cores were measured"
+	}
+	sum := add(parts).invert()
+	from := "ceiling of " + scenarios(mix)[0]
+	if len(parts) > 1 {
+		from = "ceilings of " + strings.Join(scenarios(mix), " and ") + ", combined by their shares"
+	}
+	return &sum, set.AppCores, from, ""
+}
+
+// amount is an estimate as a quantity. A best of several has no interval: the
+// range from its median to itself is what is known of it.
+func amount(e figures.Estimate) Amount {
+	if e.Estimator == figures.EstimatorMedian {
+		return Amount{e.Value, e.Lo, e.Hi, e.Confidence}
+	}
+	return Amount{Value: e.Value, Lo: e.Value, Hi: e.Value}
+}
+
+// add sums quantities. The interval of the sum is the sum of the bounds, which
+// holds at least with what Bonferroni leaves of the confidences; where one of
+// them has no interval the sum has none.
+func add(parts []Amount) Amount {
+	var s Amount
+	missing := 0.0
+	for _, a := range parts {
+		s.Value += a.Value
+		s.Lo += a.Lo
+		s.Hi += a.Hi
+		if a.Confidence == 0 {
+			missing = 1
+		}
+		missing += 1 - a.Confidence
+	}
+	if s.Confidence = 1 - missing; len(parts) == 0 || s.Confidence <= 0 {
+		s.Confidence = 0
+		s.Lo, s.Hi = s.Value, s.Value
+	}
+	return s
+}
+
+// say writes what comes before the figures and what they assume.
+func (p *Plan) say(set *figures.Set, prices Prices) {
+	if set.SharedCores {
+		p.First = append(p.First, "In this run the roles shared cores: its ceilings are too low and its latencies too high, so cores by instance are too many. Plan from a run on separate cores.")
+	}
+	if set.Kind != figures.KindPublished && !set.Comparable && !set.SharedCores && len(set.Caveats) > 0 {
+		p.First = append(p.First, set.Caveats...)
+	}
+	r := p.Request
+	core := fmt.Sprintf("A core does what a core of the measured host (%s) did", p.Host)
+	if r.Hardware != 1 {
+		core += fmt.Sprintf(", with %.2f times its CPU per request", r.Hardware)
+	} else {
+		core += "; if yours differs, take the factor from percore compare and give it as --hardware-factor"
+	}
+	p.Assumptions = append(p.Assumptions,
+		core+".",
+		fmt.Sprintf("Linear scaling: an instance of %d core(s) carries %d/%d of what %d measured core(s) carried, and n instances n times that. Larger instances usually carry less per core.", p.Cores, p.Cores, max(set.AppCores, 1), set.AppCores),
+		fmt.Sprintf("The mix is %s, in requests, at every moment of the day; %.0f %% of the capacity stays free.", mixText(r.Mix), 100*r.Headroom),
+		"By CPU time is the rate times CPU per request. By instance is the rate over the ceiling times its cores, idle cores included, and instances are counted by it.",
+		"The ceiling is saturation and not a service level: latency grows before it.",
+		"Memory is the largest seen while measuring; caches, more data and more connections need more.",
+		"Database cores are CPU time at the same mix; its disks, memory and replicas are not in it.",
+	)
+	if set.Kind == figures.KindPublished {
+		p.Assumptions = append(p.Assumptions, "Published figures are values without repetitions, so nothing here has an interval.")
+	} else {
+		p.Assumptions = append(p.Assumptions, "Intervals are those of the medians of CPU per request; of a mix they are sums of bounds. A ceiling, the best of its repetitions, has none.")
+	}
+	if p.Priced {
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("Prices: %s, %s, %s in %s at %v %s an hour, %d h a month. The candidate's instances alone: no database, balancer, disk or traffic. Live prices replace this table (--prices FILE).",
+			prices.Source, prices.Date, r.Instance, r.Region, p.PerHour, p.Currency, HoursPerMonth))
+	}
+}
+
+func mixText(mix map[string]float64) string {
+	var parts []string
+	for _, name := range scenarios(mix) {
+		parts = append(parts, fmt.Sprintf("%v %% %s", math.Round(mix[name]*1000)/10, name))
+	}
+	return strings.Join(parts, ", ")
+}

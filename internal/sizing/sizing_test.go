@@ -1,0 +1,331 @@
+package sizing
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/percore/percore/internal/baseline"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
+)
+
+func studies(t testing.TB) *figures.Set {
+	t.Helper()
+	s, err := baseline.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func plan(t *testing.T, r Request) map[string]Candidate {
+	t.Helper()
+	prices, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Make(studies(t), r, prices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Candidate{}
+	for _, c := range p.Candidates {
+		all[c.ID] = c
+	}
+	return all
+}
+
+// The study's table of cores for 50,000 reads/s, to the digit.
+func TestCoresFor50000Reads(t *testing.T) {
+	all := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}})
+	for id, want := range map[string][2]string{"go": {"3.2", "3.4"}, "frankenphp": {"5.8", "8.8"}, "php-fpm": {"8.4", "8.2"}} {
+		c := all[id]
+		if got := [2]string{show(c.ByCPU, 1), show(c.ByInstance, 1)}; got != want {
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
+	}
+	// And that is what the shipped figures print.
+	set := studies(t)
+	for id, c := range all {
+		for metric, got := range map[string]*Amount{"by_cpu_cores": c.ByCPU, "by_instance_cores": c.ByInstance} {
+			e, ok := set.Get(figures.Key{Suite: "oauth-events", Phase: figures.PhaseSizing, Metric: metric, Candidate: id, Scenario: "read", Rate: 50000})
+			if !ok || round(got.Value, 1) != e.Value {
+				t.Errorf("%s %s: %v, printed %v", id, metric, got.Value, e.Value)
+			}
+		}
+	}
+}
+
+// The capacity study's table of four-core instances for 10,000 to 100,000/s.
+func TestInstancesOfTheCapacityStudy(t *testing.T) {
+	set := studies(t)
+	seen := 0
+	for _, rate := range []int{10000, 20000, 30000, 50000, 100000} {
+		for id, c := range plan(t, Request{Rate: float64(rate), Mix: map[string]float64{"read": 0.5, "write": 0.5}}) {
+			e, ok := set.Get(figures.Key{Suite: "oauth-events", Phase: figures.PhaseSizing, Metric: "instances", Candidate: id, Scenario: "mix", Rate: rate})
+			if !ok || c.Instances == nil || c.Instances.Value != e.Value {
+				t.Errorf("%d/s, %s: %+v, printed %v", rate, id, c.Instances, e.Value)
+			}
+			seen++
+		}
+	}
+	if seen != 15 {
+		t.Errorf("%d cells of the table", seen)
+	}
+}
+
+// The study's percentages from its figures: +56 % and +69 % database CPU, and
+// 73, 75 and 77 % of a read's CPU for the token.
+func TestPercentages(t *testing.T) {
+	set := studies(t)
+	get := func(metric, candidate, scenario string) float64 {
+		e, ok := set.Get(figures.Key{Suite: "oauth-events", Phase: figures.PhaseRate, Metric: metric, Candidate: candidate, Scenario: scenario})
+		if !ok {
+			t.Fatal(metric, candidate, scenario)
+		}
+		return e.Value
+	}
+	for scenario, want := range map[string]string{"read": "+56 %", "write": "+69 %"} {
+		if got := fmt.Sprintf("%+.0f %%", 100*(get(figures.DBCPU, "php-fpm", scenario)/get(figures.DBCPU, "go", scenario)-1)); got != want {
+			t.Errorf("database CPU of a %s through PHP-FPM: %s, want %s", scenario, got, want)
+		}
+	}
+	for candidate, want := range map[string]string{"go": "73 %", "frankenphp": "75 %", "php-fpm": "77 %"} {
+		share := get(figures.AppCPU, candidate, "auth") / get(figures.AppCPU, candidate, "read")
+		if got := fmt.Sprintf("%.0f %%", 100*share); got != want {
+			t.Errorf("token share of %s: %s, want %s", candidate, got, want)
+		}
+		if printed := get("token_share", candidate, ""); math.Abs(printed-math.Round(100*share)/100) > 1e-9 {
+			t.Errorf("token share of %s: %v printed, %v computed", candidate, printed, share)
+		}
+	}
+}
+
+func TestHeadroomInstanceAndMoney(t *testing.T) {
+	all := plan(t, Request{Rate: 30000, Mix: map[string]float64{"read": 0.25, "write": 0.75}, Headroom: 0.3, Instance: "c8g.xlarge"})
+	goes := all["go"]
+	// Shares of CPU per request, and the ceilings' harmonic mean.
+	cpu := 0.25*64.1 + 0.75*95.5
+	capacity := 1 / (0.25/59004 + 0.75/43942)
+	if math.Abs(goes.CPU.Value-cpu) > 1e-9 || math.Abs(goes.Capacity.Value-capacity) > 1e-6 {
+		t.Errorf("CPU %v, want %v; capacity %v, want %v", goes.CPU.Value, cpu, goes.Capacity.Value, capacity)
+	}
+	if want := 30000 * cpu / 1e6 / 0.7; math.Abs(goes.ByCPU.Value-want) > 1e-9 {
+		t.Errorf("by CPU %v, want %v", goes.ByCPU.Value, want)
+	}
+	if want := 30000 * (0.25*34 + 0.75*48) / 1e6 / 0.7; math.Abs(goes.DatabaseCores.Value-want) > 1e-9 {
+		t.Errorf("database %v, want %v", goes.DatabaseCores.Value, want)
+	}
+	if goes.Instances.Value != 1 || math.Abs(goes.PerMonth.Value-0.15952*730) > 1e-9 || math.Abs(goes.PerMillion.Value-0.15952/108) > 1e-9 {
+		t.Errorf("%v instance(s), %v a month, %v a million", goes.Instances.Value, goes.PerMonth.Value, goes.PerMillion.Value)
+	}
+	if fpm := all["php-fpm"]; fpm.Instances.Value != 2 || fpm.PerMonth.Value != 2*0.15952*730 {
+		t.Errorf("php-fpm: %+v, %+v", fpm.Instances, fpm.PerMonth)
+	}
+}
+
+func TestHardwareFactor(t *testing.T) {
+	one := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}})["go"]
+	two := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}, Hardware: 2})["go"]
+	if math.Abs(two.ByCPU.Value/one.ByCPU.Value-2) > 1e-9 || math.Abs(two.ByInstance.Value/one.ByInstance.Value-2) > 1e-9 {
+		t.Errorf("%+v, %+v", two.ByCPU, two.ByInstance)
+	}
+}
+
+// A mix's interval is the sum of bounds with what is left of the confidence, and
+// none where a part has none.
+func TestIntervals(t *testing.T) {
+	a := Amount{10, 9, 11, 0.95}
+	s := add([]Amount{a, {20, 18, 22, 0.98}})
+	if s.Lo != 27 || s.Hi != 33 || math.Abs(s.Confidence-0.93) > 1e-9 {
+		t.Errorf("%+v", s)
+	}
+	if s = add([]Amount{a, {Value: 1, Lo: 1, Hi: 1}}); s.Confidence != 0 || s.Lo != 11 || s.Hi != 11 {
+		t.Errorf("%+v", s)
+	}
+	if i := a.invert(); i.Lo != 1.0/11 || i.Hi != 1.0/9 {
+		t.Errorf("%+v", i)
+	}
+}
+
+// What was not measured is said and does not hide the rest.
+func TestMissing(t *testing.T) {
+	set := figures.NewSet("r", figures.KindRun)
+	set.Suite, set.AppCores, set.Candidates, set.Scenarios, set.Databases = "s", 2, []string{"go"}, []string{"read"}, []string{"read"}
+	set.Put(figures.Estimate{Key: figures.Key{Suite: "s", Phase: "rate", Metric: figures.AppCPU, Candidate: "go", Scenario: "read"}, Value: 100, Estimator: figures.EstimatorMedian})
+	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.Achieved, Candidate: "go", Scenario: "read"}, "gate failed: steal")
+	p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}}, Prices{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Candidates[0]
+	if c.ByCPU == nil || c.ByInstance != nil || c.Instances == nil || !strings.Contains(strings.Join(c.Missing, " "), "gate failed: steal") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	prices, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := map[string]float64{"read": 1}
+	for name, r := range map[string]Request{
+		"rate zero":         {Mix: read},
+		"rate not a number": {Rate: math.NaN(), Mix: read},
+		"rate infinite":     {Rate: math.Inf(1), Mix: read},
+		"rate negative":     {Rate: -1, Mix: read},
+		"no mix":            {Rate: 1},
+		"headroom one":      {Rate: 1, Mix: read, Headroom: 1},
+		"headroom negative": {Rate: 1, Mix: read, Headroom: -0.1},
+		"headroom NaN":      {Rate: 1, Mix: read, Headroom: math.NaN()},
+		"hardware negative": {Rate: 1, Mix: read, Hardware: -1},
+		"unknown scenario":  {Rate: 1, Mix: map[string]float64{"delete": 1}},
+		"unknown instance":  {Rate: 1, Mix: read, Instance: "c9z.xlarge"},
+		"unknown region":    {Rate: 1, Mix: read, Instance: "c7g.xlarge", Region: "moon-1"},
+		"region alone":      {Rate: 1, Mix: read, Region: "us-east-1"},
+	} {
+		if _, err := Make(studies(t), r, prices); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, s := range []string{"", "read", "read=0.5", "read=0.5,write=0.6", "read=x", "read=-0.5,write=1.5", "read=0.5,read=0.5", "=1", "read=NaN", "read=0.5,,write=0.5", "read=1e400"} {
+		if mix, err := ParseMix(s); !fail.IsInput(err) {
+			t.Errorf("mix %q: %v, %v", s, mix, err)
+		}
+	}
+	if mix, err := ParseMix(" read=0.333, write=0.333 ,auth=0.334"); err != nil || mix["auth"] != 0.334 {
+		t.Errorf("%v, %v", mix, err)
+	}
+}
+
+func TestBadPrices(t *testing.T) {
+	data, err := os.ReadFile("../../results/published/prices.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(data)
+	for name, change := range map[string][2]string{
+		"unknown key":    {"currency: USD", "currency: USD\ncolour: red"},
+		"no date":        {"date: 2026-01-19", "date: \"\""},
+		"text price":     {"us-east-1: 0.0725", "us-east-1: cheap"},
+		"negative price": {"us-east-1: 0.0725", "us-east-1: -1"},
+		"zero price":     {"us-east-1: 0.0725", "us-east-1: 0"},
+		"infinite price": {"us-east-1: 0.0725", "us-east-1: .inf"},
+		"no cores":       {"cores: 2", "cores: 0"},
+		"too many cores": {"cores: 2", "cores: 3"},
+		"no memory":      {"memory_gib: 4", "memory_gib: 0"},
+		"type twice":     {"  c7g.xlarge:", "  c7g.large:"},
+		"not YAML":       {"instances:", "instances: ["},
+		"empty":          {good, ""},
+	} {
+		text := strings.Replace(good, change[0], change[1], 1)
+		if text == good {
+			t.Errorf("%s: nothing was changed", name)
+		}
+		if _, err := ParsePrices("p.yaml", []byte(text)); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "p.yaml") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ReadPrices("no/such.yaml"); !fail.IsInput(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Within a family and a region the price goes with the size.
+func TestShippedPricesAreEven(t *testing.T) {
+	p, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, i := range p.Instances {
+		family, _, _ := strings.Cut(id, ".")
+		base := p.Instances[family+".xlarge"]
+		for region, price := range i.PerHour {
+			want := base.PerHour[region] * float64(i.VCPUs) / float64(base.VCPUs)
+			if math.Abs(price/want-1) > 0.005 {
+				t.Errorf("%s in %s costs %v, %v by its size", id, region, price, want)
+			}
+		}
+	}
+	if len(p.Instances) < 15 || len(p.Regions()) < 4 {
+		t.Errorf("%d types, %v", len(p.Instances), p.Regions())
+	}
+}
+
+func TestFormats(t *testing.T) {
+	prices, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Make(studies(t), Request{Rate: 50000, Mix: map[string]float64{"read": 1}, Instance: "c7g.xlarge"}, prices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for format, wants := range map[string][]string{
+		"text": {"What 50,000 requests/s need", "cannot use all the cores", "2026-01-19", "Linear scaling", "USD a month"},
+		"md":   {"| frankenphp | 116.7 | 5.8 | 8.8 | 3 |"},
+		"csv":  {"plan,frankenphp,116.7,5.8,8.8,3"},
+		"json": {`"schema": "percore-plan/1"`, `"per_month"`},
+	} {
+		var out bytes.Buffer
+		if err := sheet.Write(&out, format, p.Document(), p); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range wants {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s lacks %q:\n%s", format, want, out.String())
+			}
+		}
+	}
+}
+
+func FuzzParseMix(f *testing.F) {
+	f.Add("read=0.5,write=0.5")
+	f.Add("auth=1")
+	f.Fuzz(func(t *testing.T, s string) {
+		mix, err := ParseMix(s)
+		if err != nil {
+			if !fail.IsInput(err) {
+				t.Fatalf("not bad input: %v", err)
+			}
+			return
+		}
+		total := 0.0
+		for _, v := range mix {
+			total += v
+		}
+		if math.Abs(total-1) > 0.0011 {
+			t.Fatalf("%q adds up to %v", s, total)
+		}
+	})
+}
+
+func FuzzParsePrices(f *testing.F) {
+	data, err := os.ReadFile("../../results/published/prices.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := ParsePrices("fuzz", data)
+		if err != nil {
+			if !fail.IsInput(err) {
+				t.Fatalf("not bad input: %v", err)
+			}
+			return
+		}
+		for id, i := range p.Instances {
+			for region := range i.PerHour {
+				if _, _, err := p.Find(id, region); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
