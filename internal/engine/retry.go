@@ -53,5 +53,12 @@ func dropped(err error) bool {
 	return client.IsErrConnectionFailed(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) ||
-		errors.As(err, &op)
+		errors.As(err, &op) || sshEnded(err)
+}
+
+// sshEnded recognises the error of a connection through an ssh process that has
+// ended. It has no type of its own.
+func sshEnded(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "command [ssh ") &&
+		(strings.Contains(err.Error(), "has exited with") || strings.Contains(err.Error(), "did not exit after"))
 }
