@@ -178,7 +178,7 @@ func (s *reference) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.IsAbs() {
 		path = strings.TrimPrefix(path, "http://"+r.Host)
 	}
-	if strings.Contains(path, "%00") || strings.Contains(path, "#") || strings.HasPrefix(path, "/../") || r.Method != strings.ToUpper(r.Method) {
+	if strings.Contains(path, "%00") || strings.HasPrefix(path, "/../") || r.Method != strings.ToUpper(r.Method) {
 		http.Error(w, "400 Bad Request", http.StatusBadRequest)
 		return
 	}
