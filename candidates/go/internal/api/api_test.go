@@ -44,7 +44,7 @@ func TestFind(t *testing.T) {
 		{"GET", "/../auth", routeMalformed, ""},
 		{"GET", "/events/../../auth", routeMalformed, ""},
 		{"GET", "/a/%2e%2e/..", routeMalformed, ""},
-		{"GET", "/events/7#x", routeMalformed, ""},
+		{"GET", "/events/7#x", routeRead, "7#x"},
 	} {
 		r := httptest.NewRequest(http.MethodGet, "http://app/", nil)
 		r.Method, r.RequestURI = tc.method, tc.target

@@ -72,14 +72,13 @@ func eventID(s string) (int64, bool) {
 // isMalformed finds the requests that nginx refuses although net/http lets them
 // pass: a method with other characters than A-Z, '-' and '_', a target that does
 // not begin with a slash, an escaped NUL, and a path that climbs above the root.
-// A fragment is none of a server's business either.
 func isMalformed(method, path string) bool {
 	for _, c := range method {
 		if (c < 'A' || c > 'Z') && c != '-' && c != '_' {
 			return true
 		}
 	}
-	if path == "" || path[0] != '/' || strings.Contains(path, "#") {
+	if path == "" || path[0] != '/' {
 		return true
 	}
 	decoded, err := url.PathUnescape(path)
