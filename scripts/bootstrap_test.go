@@ -15,7 +15,7 @@ import (
 
 // Utilities that the scripts may take from the real system.
 var utilities = []string{
-	"awk", "cat", "cp", "dirname", "env", "grep", "mkdir", "nohup", "rm", "sed",
+	"awk", "cat", "cp", "dirname", "env", "grep", "mkdir", "mktemp", "nohup", "rm", "sed",
 	"setsid", "tail", "timeout", "touch", "tr", "true",
 }
 
@@ -460,7 +460,7 @@ func TestBootstrap(t *testing.T) {
 			name:    "a package that cannot be had",
 			machine: machine{have: fresh, state: []string{"install-fails"}, files: release},
 			code:    1,
-			says:    []string{"could not install docker.io"},
+			says:    []string{"E: Unable to locate package", "could not install docker.io"},
 			never:   []string{"dockerd"},
 		},
 		{
