@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/images"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
 )
@@ -69,7 +69,7 @@ func (l *Lab) Versions(ctx context.Context) (map[string]map[string]string, error
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
 		g.Go(func() error {
-			v, err := l.versions(ctx, name)
+			v, err := images.Versions(ctx, l.host(profile.App).Engine.API(), l.cfg.Images[name])
 			mu.Lock()
 			defer mu.Unlock()
 			out[name] = v
@@ -77,49 +77,6 @@ func (l *Lab) Versions(ctx context.Context) (map[string]map[string]string, error
 		})
 	}
 	return out, g.Wait()
-}
-
-// versions runs an image's own list of versions.
-func (l *Lab) versions(ctx context.Context, name string) (map[string]string, error) {
-	s := l.spec(profile.App, "versions", l.cfg.Images[name])
-	s.Network, s.HostNetwork = "", false
-	s.Entrypoint = []string{"percore-versions"}
-	c, err := l.host(profile.App).Engine.Run(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	cleanup, cancel := cleanupContext(ctx)
-	defer cancel()
-	defer func() { _ = c.Remove(cleanup) }()
-	exit, err := c.Wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	text, err := c.Logs(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	if exit.Code != 0 {
-		return nil, fmt.Errorf("image %s: percore-versions failed (%s): %s", l.cfg.Images[name], exit, strings.TrimSpace(string(text)))
-	}
-	return parseVersions(string(text))
-}
-
-// parseVersions reads lines of the form name=version.
-func parseVersions(text string) (map[string]string, error) {
-	out := map[string]string{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" {
-			continue
-		}
-		name, version, ok := strings.Cut(line, "=")
-		if !ok || name == "" || version == "" {
-			return nil, fmt.Errorf("percore-versions printed %q, not name=version", line)
-		}
-		out[name] = version
-	}
-	return out, nil
 }
 
 // ImageIDs are the engine's ids of the lab's images: name -> id.
