@@ -578,7 +578,7 @@ func (s *reference) decode(part string) ([]byte, bool) {
 
 func (s *reference) object(part string) (object, bool) {
 	b, ok := s.decode(part)
-	if !ok || !utf8.Valid(b) && !s.has("any-bytes-in-token") || !s.strictText(string(b)) {
+	if !ok || !utf8.Valid(b) && !s.has("any-bytes-in-token") || !s.strictText(string(b)) || depth(string(b)) > 511 && !s.has("any-depth") {
 		return nil, false
 	}
 	if s.has("first-duplicate") {
