@@ -28,6 +28,8 @@ const (
 	// maxHeader is the contract's bound on a request line and headers together,
 	// 48 KiB. The server adds 4 KiB to what it is told.
 	maxHeader = 48<<10 - 4096
+	// maxBody is the contract's bound on the body of a request, in bytes.
+	maxBody = 64 << 10
 	// patience is how long open requests may take after SIGTERM.
 	patience = 3 * time.Second
 )
@@ -57,7 +59,8 @@ func run() error {
 		frankenphp.WithNumThreads(workers+1),
 		frankenphp.WithMaxThreads(workers+1),
 		frankenphp.WithWorkers(worker, script, workers),
-		frankenphp.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))),
+		// PHP's own messages are of level info; there is none per request.
+		frankenphp.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, nil))),
 	)
 	if err != nil {
 		return fmt.Errorf("start FrankenPHP with %d workers: %w", workers, err)
@@ -93,6 +96,13 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte("400 Bad Request"))
 		return
+	}
+	// PHP reads what a script has left of a body, and a worker must not wait for
+	// gigabytes that were announced: the script sees the length, or one byte too many.
+	if r.ContentLength > maxBody {
+		r.Body = http.NoBody
+	} else {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody+1)
 	}
 	request, err := frankenphp.NewRequestWithContext(r,
 		frankenphp.WithRequestResolvedDocumentRoot(root),
