@@ -235,6 +235,13 @@ func TestPublishedRecipes(t *testing.T) {
 			continue
 		}
 		made = append(made, name)
+		if source, tail, _ := strings.Cut(strings.TrimPrefix(text, "FROM "), "\n"); tail == "" {
+			// The same image under another name: the engine's build cache knows it.
+			if _, err := api.ImageTag(t.Context(), client.ImageTagOptions{Source: source, Target: name}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		buildText(t, api, name, text)
 	}
 
