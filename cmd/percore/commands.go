@@ -11,6 +11,10 @@ func subcommands(a *app) []*cobra.Command {
 		newLsCmd(a),
 		newShowCmd(a),
 		newReportCmd(a),
+		newClaimsCmd(a),
+		newCompareCmd(a),
+		newPlanCmd(a),
+		newImportCmd(a),
 		newCleanCmd(a),
 		newVersionCmd(a),
 	}

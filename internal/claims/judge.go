@@ -177,18 +177,18 @@ func (p Part) judge(set, baseline *figures.Set, kind Kind, marks *[]string) Find
 		return f.decide(inside(m.Value), !inside(m.Value))
 	case m.ByValue:
 		if m.N < MinRepetitions {
-			return f.inconclusive(CauseFew, fmt.Sprintf("%s and %d are needed where the study takes the best, the largest or a count", repetitions(m.N), MinRepetitions))
+			return f.inconclusive(CauseFew, fmt.Sprintf("there is %s, and %d are needed where the study takes the best, the largest or a count", repetitions(m.N), MinRepetitions))
 		}
 		if p.Op == OpAhead && m.Confidence > 0 && inside(m.Value) && m.Lo < lo {
 			return f.inconclusive(CauseStraddles, "the best repetitions are in this order, but the repetitions overlap")
 		}
 		return f.decide(inside(m.Value), !inside(m.Value))
 	case m.Confidence < figures.VerdictConfidence:
-		what := "give no interval"
+		what := "gives no interval"
 		if m.Confidence > 0 {
-			what = fmt.Sprintf("give %s at most, and %s is needed", figures.Percent(m.Confidence), figures.Percent(figures.VerdictConfidence))
+			what = fmt.Sprintf("gives an interval at %s at most, and %s is needed", figures.Percent(m.Confidence), figures.Percent(figures.VerdictConfidence))
 		}
-		return f.inconclusive(CauseFew, fmt.Sprintf("%s %s", repetitions(m.N), what))
+		return f.inconclusive(CauseFew, fmt.Sprintf("a number of %s %s", repetitions(m.N), what))
 	}
 	within, outside := inside(m.Lo) && inside(m.Hi), m.Hi < lo || m.Lo > hi
 	if !within && !outside {

@@ -132,7 +132,7 @@ func TestOtherHardware(t *testing.T) {
 func TestFewRepetitions(t *testing.T) {
 	all := verdicts(t, synthetic(t, 2, 1, nil))
 	r := expect(t, all, "cpu-go-read", Inconclusive, CauseFew)
-	if r.Reason != "2 repetitions give 50 % at most, and 90 % is needed" {
+	if r.Reason != "a number of 2 repetitions gives an interval at 50 % at most, and 90 % is needed" {
 		t.Errorf("%s", r.Reason)
 	}
 	expect(t, all, "ceiling-go-read", Inconclusive, CauseFew)

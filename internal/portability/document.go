@@ -25,14 +25,35 @@ func (r Report) Document() sheet.Document {
 	}
 	d.Tables = append(d.Tables, r.sets(), r.residuals(), r.between())
 	for _, at := range shown {
-		t := r.cells(at.phase, at.metric)
-		d.Tables = append(d.Tables, t)
+		if r.inSeveral(at.phase, at.metric) {
+			d.Tables = append(d.Tables, r.cells(at.phase, at.metric))
+		}
 	}
 	d.Last = []string{
-		"Ratios are to the first column. Their intervals are at 90 %, by inversion of the Mann-Whitney U test on the repetitions; against a published value, which has no repetitions, they hold the other side's noise alone.",
+		"Ratios are to the first column. Their intervals are at 90 %, by inversion of the Mann-Whitney U test on the repetitions; against a published value, which has no repetitions, they hold the other side's noise alone. Ceilings and peak memory are the best and the largest of their repetitions, and have none.",
 		"The hardware factor is the median of the ratios of CPU per request over candidates and scenarios; a residual is what a ratio is beyond it.",
 	}
 	return d
+}
+
+// inSeveral reports whether at least two sets have a figure of the metric.
+func (r Report) inSeveral(phase, metric string) bool {
+	have := map[int]bool{}
+	for _, c := range r.Cells {
+		if c.Figure.Phase != phase || c.Figure.Metric != metric {
+			continue
+		}
+		for i, v := range c.Values {
+			have[i] = have[i] || v.Estimate != nil
+		}
+	}
+	n := 0
+	for _, there := range have {
+		if there {
+			n++
+		}
+	}
+	return n > 1
 }
 
 func (r Report) sets() sheet.Table {

@@ -205,11 +205,21 @@ func cell(sets []*figures.Set, k figures.Key) Cell {
 		v := Value{Estimate: &e}
 		if i > 0 && ok && first.Value > 0 {
 			q := figures.Compare(e, first, figures.VerdictConfidence)
+			if byValue(e) || byValue(first) {
+				// The interval would be that of the medians.
+				q.Lo, q.Hi, q.Confidence, q.Warnings = q.Value, q.Value, 0, nil
+			}
 			v.Ratio = &q
 		}
 		c.Values = append(c.Values, v)
 	}
 	return c
+}
+
+// byValue reports whether the value is the best or the largest of its
+// repetitions, for which there is no interval.
+func byValue(e figures.Estimate) bool {
+	return e.Estimator == figures.EstimatorBest || e.Estimator == figures.EstimatorLargest
 }
 
 // mismatches says in what the sets differ that a reader must know first.
@@ -348,6 +358,9 @@ func (p *Pair) say(a *figures.Set, labelA, labelB string) {
 		all = p.Residuals[0].Figure.Candidate + " needs"
 	}
 	spread := fmt.Sprintf("over %d combinations of candidate and scenario it is between %.2f× and %.2f×", f.Cells, f.Least, f.Greatest)
+	if f.Cells == 1 {
+		spread = "by one combination of candidate and scenario"
+	}
 	if math.Abs(math.Log(f.Value)) < math.Log(1+Worth) {
 		p.Findings = append(p.Findings, fmt.Sprintf("On %s %s the CPU per request that %s needs, within 2 %% (%s).", labelB, all, labelA, spread))
 	} else {

@@ -124,7 +124,7 @@ func TestHeadroomInstanceAndMoney(t *testing.T) {
 	if goes.Instances.Value != 1 || math.Abs(goes.PerMonth.Value-0.15952*730) > 1e-9 || math.Abs(goes.PerMillion.Value-0.15952/108) > 1e-9 {
 		t.Errorf("%v instance(s), %v a month, %v a million", goes.Instances.Value, goes.PerMonth.Value, goes.PerMillion.Value)
 	}
-	if fpm := all["php-fpm"]; fpm.Instances.Value != 2 || fpm.PerMonth.Value != 2*0.15952*730 {
+	if fpm := all["php-fpm"]; fpm.Instances.Value != 2 || math.Abs(fpm.PerMonth.Value-2*0.15952*730) > 1e-9 {
 		t.Errorf("php-fpm: %+v, %+v", fpm.Instances, fpm.PerMonth)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/percore/percore/internal/cgroup"
 	"github.com/percore/percore/internal/load"
 	"github.com/percore/percore/internal/measure"
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/study/samples"
 )
 
 // Rederive computes the figures of every window and probe anew from the raw
@@ -55,12 +57,21 @@ func (s *Store) Measure(w WindowResult) (measure.Window, error) {
 		return measure.Window{}, err
 	}
 	var counters measure.Counters = measure.None{}
-	if w.CGroup != "" {
-		samples, err := s.ReadRaw(w.CGroup)
+	if strings.HasSuffix(w.CGroup, samples.Ending) {
+		// Imported from the study, whose samples have a layout of their own.
+		text, err := s.ReadRaw(w.CGroup)
 		if err != nil {
 			return measure.Window{}, err
 		}
-		series, err := cgroup.ReadSeries(bytes.NewReader(samples), w.CGroup, string(profile.App))
+		if counters, err = samples.Parse(w.CGroup, text); err != nil {
+			return measure.Window{}, err
+		}
+	} else if w.CGroup != "" {
+		text, err := s.ReadRaw(w.CGroup)
+		if err != nil {
+			return measure.Window{}, err
+		}
+		series, err := cgroup.ReadSeries(bytes.NewReader(text), w.CGroup, string(profile.App))
 		if err != nil {
 			return measure.Window{}, err
 		}

@@ -69,6 +69,7 @@ const (
 	EventBlockFailed  = "block_failed"  // Block, Error
 	EventNote         = "note"          // Message
 	EventRunEnded     = "run_ended"     // Message: complete, interrupted or failed
+	EventImported     = "imported"      // Data: an Import, in a folder made from the study's
 )
 
 // Event is one line of events.jsonl.
@@ -80,6 +81,12 @@ type Event struct {
 	Message string          `json:"message,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+// Import is the data of an EventImported.
+type Import struct {
+	From  string            `json:"from"`  // folder that was imported, as it was named
+	Files map[string]string `json:"files"` // path of a file that belongs to no window -> digest
 }
 
 // Block names one candidate, one repetition and one phase.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -133,7 +134,31 @@ func (s *Store) Verify() ([]Problem, error) {
 	h := s.History()
 	named := map[string]bool{}
 	attempts := map[string]bool{}
+	check := func(name, want string) error {
+		named[name] = true
+		switch got, err := s.digest(name); {
+		case err != nil && os.IsNotExist(err):
+			problems = append(problems, Problem{name, "the file is missing", true})
+		case err != nil:
+			return fmt.Errorf("checking raw files: %w", err)
+		case got != want:
+			problems = append(problems, Problem{name, "the file is not what was measured: its SHA-256 digest differs from the log's", true})
+		}
+		return nil
+	}
 	for _, e := range h.Events {
+		if e.Type == EventImported {
+			var in Import
+			if err := json.Unmarshal(e.Data, &in); err != nil {
+				problems = append(problems, Problem{EventsFile, "the list of imported files cannot be read: " + err.Error(), true})
+			}
+			for name, want := range in.Files {
+				if err := check(name, want); err != nil {
+					return problems, err
+				}
+			}
+			continue
+		}
 		if e.Type == EventProbe {
 			if r, ok := ReadingOf(e); ok {
 				named[r.File] = true
@@ -159,13 +184,8 @@ func (s *Store) Verify() ([]Problem, error) {
 				problems = append(problems, Problem{name, "the log holds no digest of this file", true})
 				continue
 			}
-			switch got, err := s.digest(name); {
-			case err != nil && os.IsNotExist(err):
-				problems = append(problems, Problem{name, "the file is missing", true})
-			case err != nil:
-				return problems, fmt.Errorf("checking raw files: %w", err)
-			case got != want:
-				problems = append(problems, Problem{name, "the file is not what was measured: its SHA-256 digest differs from the log's", true})
+			if err := check(name, want); err != nil {
+				return problems, err
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/percore/percore/internal/measure"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/study/samples"
 )
 
 // Phases as percore names them. The study's files say rate and ceil.
@@ -189,17 +190,17 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 		return res, err
 	}
 	var counters measure.Counters = measure.None{}
-	sampleFile := strings.TrimSuffix(name, ".json") + ".res.jsonl"
+	sampleFile := strings.TrimSuffix(name, ".json") + samples.Ending
 	data, err := os.ReadFile(filepath.Join(raw, sampleFile))
 	switch {
 	case err == nil:
-		series, err := parseSamples(filepath.Join(raw, sampleFile), data)
+		series, err := samples.Parse(filepath.Join(raw, sampleFile), data)
 		if err != nil {
 			return res, err
 		}
 		counters = series
 		res.CGroup = "raw/" + sampleFile
-		res.Start, res.End = time.Unix(0, series.first.T).UTC(), time.Unix(0, series.last.T).UTC()
+		res.Start, res.End = time.Unix(0, series.Start).UTC(), time.Unix(0, series.End).UTC()
 	case !errors.Is(err, fs.ErrNotExist):
 		return res, fmt.Errorf("reading samples of the study: %w", err)
 	}

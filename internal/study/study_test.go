@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/study/samples"
 )
 
 const fixture = "testdata/php-go-bench/results/2026-09-16"
@@ -166,15 +167,15 @@ func FuzzSamples(f *testing.F) {
 		f.Add(data[:len(data)-7])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := parseSamples("fuzz", data)
+		s, err := samples.Parse("fuzz", data)
 		if err != nil {
 			if !fail.IsInput(err) {
 				t.Fatalf("not bad input: %v", err)
 			}
 			return
 		}
-		if us, ok := s.CPU("app"); s.n < 2 || (ok && us < 0) {
-			t.Fatalf("%d samples, %v µs", s.n, us)
+		if us, ok := s.CPU("app"); s.Samples() < 2 || (ok && us < 0) {
+			t.Fatalf("%d samples, %v µs", s.Samples(), us)
 		}
 	})
 }

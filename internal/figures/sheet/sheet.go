@@ -34,6 +34,7 @@ type Table struct {
 	Rows   [][]string
 	Notes  []string
 	Left   int // columns from the left that are words and not numbers
+	Right  int // the same from the right
 }
 
 // Formats are the formats of Write.
@@ -66,24 +67,34 @@ func Write(w io.Writer, format string, d Document, value any) error {
 	return CheckFormat(format)
 }
 
+// Widths at which text is wrapped, in columns.
+const (
+	wide      = 100
+	cellWidth = 44
+)
+
 // Text writes for a terminal.
 func Text(w io.Writer, d Document) error {
 	var b strings.Builder
-	paragraph := func(title string, lines []string, bullet string) {
+	paragraph := func(lines []string, bullet string) {
 		if len(lines) == 0 {
 			return
 		}
-		if title != "" {
-			fmt.Fprintf(&b, "%s\n", title)
-		}
+		first := bullet
 		for _, l := range lines {
-			fmt.Fprintf(&b, "%s%s\n", bullet, text.WrapSoft(l, 100))
+			for i, line := range strings.Split(text.WrapSoft(l, wide), "\n") {
+				if i == 1 {
+					bullet = strings.Repeat(" ", len(bullet))
+				}
+				fmt.Fprintf(&b, "%s%s\n", bullet, strings.TrimRight(line, " "))
+			}
+			bullet = first
 		}
 		b.WriteString("\n")
 	}
-	paragraph("", []string{d.Title}, "")
-	paragraph("", d.First, "! ")
-	paragraph("", d.Findings, "- ")
+	paragraph([]string{d.Title}, "")
+	paragraph(d.First, "! ")
+	paragraph(d.Findings, "- ")
 	for _, t := range d.Tables {
 		if len(t.Rows) == 0 {
 			continue
@@ -98,8 +109,8 @@ func Text(w io.Writer, d Document) error {
 		tw.AppendHeader(row(t.Header))
 		var columns []table.ColumnConfig
 		for i := range t.Header {
-			c := table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight}
-			if i < t.Left {
+			c := table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight, WidthMax: cellWidth, WidthMaxEnforcer: text.WrapSoft}
+			if i < t.Left || i >= len(t.Header)-t.Right {
 				c.Align, c.AlignHeader = text.AlignLeft, text.AlignLeft
 			}
 			columns = append(columns, c)
@@ -112,11 +123,13 @@ func Text(w io.Writer, d Document) error {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		for _, n := range t.Notes {
-			fmt.Fprintf(&b, "  %s\n", n)
+			for _, line := range strings.Split(text.WrapSoft(n, wide), "\n") {
+				fmt.Fprintf(&b, "  %s\n", strings.TrimRight(line, " "))
+			}
 		}
 		b.WriteString("\n")
 	}
-	paragraph("", d.Last, "  ")
+	paragraph(d.Last, "  ")
 	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
 	return err
 }
@@ -157,7 +170,7 @@ func Markdown(w io.Writer, d Document) error {
 		line(t.Header)
 		b.WriteString("|")
 		for i := range t.Header {
-			if i < t.Left {
+			if i < t.Left || i >= len(t.Header)-t.Right {
 				b.WriteString(" --- |")
 			} else {
 				b.WriteString(" ---: |")

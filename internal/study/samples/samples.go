@@ -1,4 +1,6 @@
-package study
+// Package samples reads the cgroup samples of the published study, which a
+// results folder that was imported from it holds as they are.
+package samples
 
 import (
 	"bytes"
@@ -16,8 +18,15 @@ type sample struct {
 	DBCPU   *int64 `json:"db_cpu"`
 }
 
-// series is a sample file. It is the counters of one window.
-type series struct {
+// Ending is how the names of the study's sample files end.
+const Ending = ".res.jsonl"
+
+// Series is a sample file. It is the counters of one window.
+type Series struct {
+	// Start and End are when the first and the last sample were taken, in ns of
+	// the wall clock.
+	Start, End int64
+
 	first, last sample
 	n           int
 	peak        int64
@@ -25,10 +34,10 @@ type series struct {
 }
 
 // Samples is the number of samples.
-func (s series) Samples() int { return s.n }
+func (s Series) Samples() int { return s.n }
 
 // CPU is the growth of a container's CPU time in µs.
-func (s series) CPU(container string) (float64, bool) {
+func (s Series) CPU(container string) (float64, bool) {
 	grew := func(a, b *int64) (float64, bool) {
 		if a == nil || b == nil {
 			return 0, false
@@ -45,16 +54,16 @@ func (s series) CPU(container string) (float64, bool) {
 }
 
 // PeakAnon is the largest anonymous memory of the app in bytes.
-func (s series) PeakAnon(container string) (int64, bool) {
+func (s Series) PeakAnon(container string) (int64, bool) {
 	return s.peak, s.hasPeak && container == "app"
 }
 
-// parseSamples reads a sample file. A file that does not show the counters from
+// Parse reads a sample file. A file that does not show the counters from
 // before the window to after it is bad input, a line cut off at the end
 // included: what the missing part counted would silently be left out.
-func parseSamples(name string, data []byte) (series, error) {
+func Parse(name string, data []byte) (Series, error) {
 	const remedy = "copy the file again, or take it away to report this window without its counters"
-	var s series
+	var s Series
 	line := 0
 	for len(data) > 0 {
 		line++
@@ -92,6 +101,7 @@ func parseSamples(name string, data []byte) (series, error) {
 	if s.n < 2 {
 		return s, fail.Input("%s: %d samples, and the growth of a counter needs at least two; %s", name, s.n, remedy)
 	}
+	s.Start, s.End = s.first.T, s.last.T
 	return s, nil
 }
 

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures/sheet"
+	"github.com/percore/percore/internal/sizing"
+)
+
+func newPlanCmd(a *app) *cobra.Command {
+	var (
+		r                   sizing.Request
+		mix, format, prices string
+	)
+	cmd := &cobra.Command{
+		Use:   "plan RUN --rate N --mix read=0.5,write=0.5",
+		Short: "what a target rate needs: cores, instances, database cores, money",
+		Long: "Plan works out what a target rate needs from the figures of a run: cores by CPU time,\n" +
+			"cores by instance, instances, database cores, and with --instance dollars per month and\n" +
+			"per million requests, per candidate, with intervals and what is assumed.\n" +
+			"RUN is published, the id of a run or the beginning of one, latest, the path of a results\n" +
+			"folder, or a raw folder of the published study.",
+		Example: "  percore plan published --rate 50000 --mix read=1\n  percore plan latest --rate 30000 --mix read=0.5,write=0.5 --headroom 0.3 --instance c8g.xlarge --region eu-central-1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := sheet.CheckFormat(format); err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("rate") {
+				return fail.Input("the target rate is missing; give --rate the requests per second")
+			}
+			if cmd.Flags().Changed("hardware-factor") && r.Hardware == 0 {
+				return fail.Input("a hardware factor of 0 cannot be; give --hardware-factor a number above zero")
+			}
+			var err error
+			if r.Mix, err = sizing.ParseMix(mix); err != nil {
+				return err
+			}
+			if err := r.Check(); err != nil {
+				return err
+			}
+			table, err := sizing.ShippedPrices()
+			if prices != "" {
+				table, err = sizing.ReadPrices(prices)
+			}
+			if err != nil {
+				return err
+			}
+			set, err := a.figures(args[0])
+			if err != nil {
+				return err
+			}
+			p, err := sizing.Make(set, r, table)
+			if err != nil {
+				return err
+			}
+			return sheet.Write(a.stdout, format, p.Document(), p)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Float64Var(&r.Rate, "rate", 0, "target in requests per second")
+	flags.StringVar(&mix, "mix", "", "share of each scenario in the requests, as in read=0.5,write=0.5")
+	flags.Float64Var(&r.Headroom, "headroom", 0, "share of the capacity that stays free, from 0 to below 1")
+	flags.Float64Var(&r.Hardware, "hardware-factor", 0, "CPU per request of your host over the measured one's, from percore compare (default 1)")
+	flags.StringVar(&r.Instance, "instance", "", "instance type, which gives cores, memory and a price")
+	flags.StringVar(&r.Region, "region", "", "region of the price (default "+sizing.DefaultRegion+")")
+	flags.StringVar(&prices, "prices", "", "read prices from this `FILE` instead of the shipped table")
+	flags.StringVar(&format, "format", "text", "text, md, csv or json")
+	return cmd
+}
