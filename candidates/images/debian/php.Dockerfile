@@ -17,6 +17,7 @@ RUN apt-get update \
       apt-get source --download-only "php8.2=${version}" && break; \
       echo "php8.2 ${version} is not served: trying the next version" >&2; \
     done \
+ && { ls php8.2_*.orig.tar.xz >/dev/null || { echo "no version of the source package php8.2 could be fetched: ${PHP_SOURCE}" ${served} >&2; exit 1; }; } \
  && echo "building PHP from the source package php8.2 ${version}" \
  && echo "${version}" >version \
  && mkdir php && tar -xf php8.2_*.orig.tar.xz -C php --strip-components=1 \
