@@ -183,6 +183,29 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// The example in the documentation is one that the reader takes.
+func TestDocumentedExample(t *testing.T) {
+	text, err := os.ReadFile("../../docs/claims.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "```yaml\n")
+	example, _, closed := strings.Cut(rest, "```")
+	if !ok || !closed {
+		t.Fatal("there is no example")
+	}
+	list, err := Parse("docs/claims.md", []byte(example))
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d claims, %v", len(list), err)
+	}
+	_, set := shipped(t)
+	for _, r := range Evaluate(list, set, set) {
+		if r.Verdict != Inconclusive && r.Verdict != Reproduced {
+			t.Errorf("%s: %s", r.ID, r.Verdict)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	data, err := os.ReadFile("../../results/published/claims.yaml")
 	if err != nil {

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -285,5 +286,21 @@ func TestPercentilesAreNotAveraged(t *testing.T) {
 	e.fill(DisplayConfidence)
 	if e.Value != 4 {
 		t.Errorf("p99 of 2 ms and 4 ms is %v", e.Value)
+	}
+}
+
+func BenchmarkFromRun(b *testing.B) {
+	for _, windows := range []int{3_000, 100_000} {
+		b.Run(fmt.Sprintf("windows=%d", windows), func(b *testing.B) {
+			var all []store.WindowResult
+			for i := range windows {
+				all = append(all, window("go", []string{"auth", "read"}[i%2], 1+i/2, 1, 60+float64(i%7), true))
+			}
+			r := run()
+			b.ResetTimer()
+			for b.Loop() {
+				FromRun(r, all, nil)
+			}
+		})
 	}
 }
