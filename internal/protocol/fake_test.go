@@ -141,7 +141,7 @@ type watchNothing struct{ seen []Progress }
 func (*watchNothing) PhaseStarted(profile.Phase)                     {}
 func (w *watchNothing) BlockStarted(_ Block, p Progress)             { w.seen = append(w.seen, p) }
 func (*watchNothing) Stage(Block, string)                            {}
-func (*watchNothing) ProbeEnded(Block, ProbeReading)                 {}
+func (*watchNothing) ProbeEnded(Block, store.ProbeReading)           {}
 func (*watchNothing) WindowStarted(store.Window, int, Progress)      {}
 func (w *watchNothing) WindowEnded(_ store.WindowResult, p Progress) { w.seen = append(w.seen, p) }
 func (w *watchNothing) BlockEnded(_ Block, p Progress)               { w.seen = append(w.seen, p) }

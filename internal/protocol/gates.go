@@ -27,17 +27,9 @@ const (
 	stealLimit = 0.01                   // of the time of the CPUs in use
 )
 
-// ProbeReading is what a reference probe reached.
-type ProbeReading struct {
-	Target   int     `json:"target"`   // requests per second asked for
-	Achieved float64 `json:"achieved"` // 2xx answers per second of the nominal window
-	Attempt  int     `json:"attempt"`
-	File     string  `json:"file"` // raw output, below the run's folder
-	Error    string  `json:"error,omitempty"`
-}
-
-// Gate judges the probe: at least 99 % of its target.
-func (r ProbeReading) Gate() store.Gate {
+// ProbeGate judges the reading of a reference probe: at least 99 % of its
+// target.
+func ProbeGate(r store.ProbeReading) store.Gate {
 	share := 0.0
 	if r.Target > 0 {
 		share = r.Achieved / float64(r.Target)

@@ -42,7 +42,7 @@ type Observer interface {
 	PhaseStarted(p profile.Phase)
 	BlockStarted(b Block, p Progress)
 	Stage(b Block, what string)
-	ProbeEnded(b Block, r ProbeReading)
+	ProbeEnded(b Block, r store.ProbeReading)
 	WindowStarted(w store.Window, attempt int, p Progress)
 	WindowEnded(r store.WindowResult, p Progress)
 	BlockEnded(b Block, p Progress)
@@ -209,11 +209,11 @@ func (r *Runner) keepLog(b Block, log []byte) error {
 // probe runs the reference server on the candidate's cores at the probe's
 // target. What it reached judges the windows of the block; a probe that could
 // not be read is a reading of nothing, and an error only when the lab failed.
-func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (ProbeReading, error) {
+func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.ProbeReading, error) {
 	r.Observer.Stage(b, "probing")
 	server, err := r.Lab.StartProbe(ctx)
 	if err != nil {
-		return ProbeReading{}, err
+		return store.ProbeReading{}, err
 	}
 	p := r.Preset.Probe
 	var out []byte
@@ -225,17 +225,17 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (ProbeRe
 		return err
 	})
 	if err := errors.Join(err, stopServer(server)); err != nil {
-		return ProbeReading{}, err
+		return store.ProbeReading{}, err
 	}
-	reading := ProbeReading{Target: p.Target}
+	reading := store.ProbeReading{Target: p.Target}
 	for reading.Attempt = 1; ; reading.Attempt++ {
-		reading.File = fmt.Sprintf("raw/%s/%s_probe_r%d_a%d.oha.json", b.Block.Phase, b.Candidate, b.Repetition, reading.Attempt)
-		_, err := r.Journal.WriteRaw(reading.File, out)
+		reading.File = store.ProbePath(b.Block, reading.Attempt)
+		reading.SHA256, err = r.Journal.WriteRaw(reading.File, out)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, fs.ErrExist) {
-			return ProbeReading{}, err
+			return store.ProbeReading{}, err
 		}
 	}
 	if result, err := load.Parse(reading.File, out); err != nil {
@@ -245,7 +245,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (ProbeRe
 	}
 	data, err := json.Marshal(reading)
 	if err != nil {
-		return ProbeReading{}, err
+		return store.ProbeReading{}, err
 	}
 	r.Observer.ProbeEnded(b, reading)
 	return reading, r.Journal.Append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
@@ -287,7 +287,7 @@ func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTime
 // window measures one window until it is evidence or has had its attempts. A
 // window whose probe failed is left for a repetition of the block, which
 // probes anew.
-func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe ProbeReading, timer *blockTimer) error {
+func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe store.ProbeReading, timer *blockTimer) error {
 	b := r.Plan.Blocks[index]
 	sc, _ := r.Suite.Scenario(w.Scenario)
 	for !Finished(r.Journal.Attempts(w)) {
@@ -318,7 +318,7 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 		if result.Error != "" {
 			return fmt.Errorf("window %s, attempt %d: %s", windowName(w), attempt, result.Error)
 		}
-		if !probe.Gate().OK {
+		if !ProbeGate(probe).OK {
 			return nil
 		}
 	}
@@ -326,7 +326,7 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 }
 
 // record writes the raw files, judges them and appends the result.
-func (r *Runner) record(w store.Window, attempt int, m Measurement, probe ProbeReading, failure error) (store.WindowResult, error) {
+func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.ProbeReading, failure error) (store.WindowResult, error) {
 	res := store.WindowResult{Window: w, Attempt: attempt, Start: m.Start, End: m.End, Database: m.Database, SHA256: map[string]string{}}
 	for _, f := range []struct {
 		ext  string
@@ -353,7 +353,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe ProbeR
 }
 
 // judge derives the window's figures and reads its gates.
-func (r *Runner) judge(res *store.WindowResult, m Measurement, probe ProbeReading) error {
+func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.ProbeReading) error {
 	out, err := load.Parse(res.OHA, m.OHA)
 	if err != nil {
 		return err
@@ -372,7 +372,7 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe ProbeReadin
 		return err
 	}
 	res.Measured = &figures
-	res.Gates = append([]store.Gate{probe.Gate(), r.layout.coresGate()}, r.layout.sampleGates(series, m.Start, m.End)...)
+	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(series, m.Start, m.End)...)
 	return nil
 }
 

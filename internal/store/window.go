@@ -18,6 +18,7 @@ type ProbeReading struct {
 	Achieved float64 `json:"achieved"` // 2xx answers per second of the nominal window
 	Attempt  int     `json:"attempt"`
 	File     string  `json:"file"` // raw output, below the run's folder
+	SHA256   string  `json:"sha256,omitempty"`
 	Error    string  `json:"error,omitempty"`
 }
 
@@ -160,8 +161,16 @@ func (s *Store) Verify() ([]Problem, error) {
 			continue
 		}
 		if e.Type == EventProbe {
-			if r, ok := ReadingOf(e); ok {
+			r, ok := ReadingOf(e)
+			switch {
+			case !ok:
+				problems = append(problems, Problem{EventsFile, "the reading of a reference probe cannot be read", true})
+			case r.SHA256 == "": // the log of an older percore, or of an import
 				named[r.File] = true
+			default:
+				if err := check(r.File, r.SHA256); err != nil {
+					return problems, err
+				}
 			}
 			continue
 		}

@@ -166,8 +166,8 @@ func (w *watcher) Stage(b protocol.Block, what string) {
 	w.c.Transient("%s %s r%d: %s, %s", b.Block.Phase, b.Candidate, b.Repetition, what, w.left)
 }
 
-func (w *watcher) ProbeEnded(_ protocol.Block, r protocol.ProbeReading) {
-	g := r.Gate()
+func (w *watcher) ProbeEnded(_ protocol.Block, r store.ProbeReading) {
+	g := protocol.ProbeGate(r)
 	verdict := "ok"
 	if !g.OK {
 		verdict = "FAILED, the load generator or the machine is the limit"
