@@ -1,0 +1,526 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/store"
+)
+
+// binary builds percore once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "percore-test")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "percore")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building percore: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// command is a percore command line in the checkout, with results of its own.
+type command struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+func percore(t *testing.T, results string, args ...string) *command {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &command{Cmd: exec.Command(path, append(args, "--results", results, "--root", "../..")...)}
+	c.Stdout, c.Stderr = &c.out, &c.out
+	return c
+}
+
+// run runs the command to its end and checks its exit code.
+func (c *command) run(t *testing.T, code int) string {
+	t.Helper()
+	err := c.Run()
+	if got := c.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%v: exit code %d, want %d (%v)\n%s", c.Args[1:], got, code, err, c.out.String())
+	}
+	return c.out.String()
+}
+
+// write puts a file into a fresh folder.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// the only run in a results folder
+func only(t *testing.T, results string) *store.Store {
+	t.Helper()
+	dir, err := store.Find(results, "latest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func dockerEngine(t *testing.T) *engine.Engine {
+	t.Helper()
+	e, err := engine.Connect(context.Background(), engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
+
+// leftovers are containers and networks of the run on the engine.
+func leftovers(t *testing.T, run string) []engine.Thing {
+	t.Helper()
+	e := dockerEngine(t)
+	labels := map[string]string{engine.LabelRun: run}
+	containers, err := e.Containers(context.Background(), labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	networks, err := e.Networks(context.Background(), labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(containers, networks...)
+}
+
+const shortPreset = `name: short
+description: two windows of the Go candidate
+timeout: 10s
+warmup: 1s
+probe: {window: 1s, connections: 8, target: 100}
+phases:
+  - {id: rate, kind: rate, window: 4s, repetitions: 2, connections: [8], targets: {auth: 50, read: 50, write: 50}}
+`
+
+// TestSmoke measures everything for real: three candidates, three scenarios,
+// both phases, with the contract check before them.
+func TestSmoke(t *testing.T) {
+	results := t.TempDir()
+	out := percore(t, results, "run", "--preset", "smoke", "--seed", "42").run(t, 0)
+	t.Log(out)
+	st := only(t, results)
+	run := st.Run()
+	if run.Seed != 42 || run.Ended == nil || st.Summary().State != store.StateComplete {
+		t.Errorf("run.json %+v", run)
+	}
+	verified := 0
+	for _, e := range st.Events() {
+		if e.Type == store.EventVerify {
+			verified++
+		}
+	}
+	if verified != len(run.Candidates) {
+		t.Errorf("%d candidates verified", verified)
+	}
+	seen := map[string]bool{}
+	for _, w := range st.History().Windows() {
+		if w.Error != "" || w.Measured == nil {
+			t.Errorf("%s: %s", w.Window, w.Error)
+			continue
+		}
+		m := w.Measured
+		if m.Achieved <= 0 || m.AppCPUUS <= 0 || m.AppCores <= 0 || m.PeakBytes <= 0 || m.P50MS <= 0 || m.Failed != 0 {
+			t.Errorf("%s: figures %+v", w.Window, m)
+		}
+		if w.Scenario != "auth" && m.DBCPUUS <= 0 {
+			t.Errorf("%s used no database CPU", w.Window)
+		}
+		if w.Scenario == "write" && w.Database["pg_stat_database.xact_commit"] == 0 && len(w.Database) == 0 {
+			t.Errorf("%s has no database statistics", w.Window)
+		}
+		seen[w.Phase+" "+w.Candidate+" "+w.Scenario] = true
+	}
+	if want := len(run.Candidates) * len(run.Suite.Scenarios) * 2; len(seen) != want {
+		t.Errorf("%d cells measured, want %d", len(seen), want)
+	}
+	verify(t, st)
+	for _, key := range []string{"go", "postgresql", "oha", "nginx"} {
+		if !slices.ContainsFunc(keys(run.Versions), func(k string) bool { return strings.HasSuffix(k, key) }) {
+			t.Errorf("no version of %s in %v", key, run.Versions)
+		}
+	}
+	if len(run.FsyncPerSec) == 0 || run.Hosts[0].CPUs == 0 {
+		t.Errorf("host facts are missing: %+v %v", run.Hosts, run.FsyncPerSec)
+	}
+	for _, want := range []string{"results: ", "µs/request", "contract go: ", "fixed rate", "ceiling"} {
+		if !strings.Contains(strings.ToLower(out), strings.ToLower(want)) {
+			t.Errorf("the output does not say %q", want)
+		}
+	}
+	if left := leftovers(t, run.ID); len(left) > 0 {
+		t.Errorf("left on the engine: %v", left)
+	}
+	assertNoSecrets(t, results)
+
+	for _, format := range []string{"text", "md", "csv", "json"} {
+		if text := percore(t, results, "report", "latest", "--format", format).run(t, 0); !strings.Contains(text, "php-fpm") {
+			t.Errorf("report --format %s:\n%s", format, text)
+		}
+	}
+	if ls := percore(t, results, "ls").run(t, 0); !strings.Contains(ls, run.ID) {
+		t.Errorf("ls:\n%s", ls)
+	}
+	if show := percore(t, results, "show", run.ID[:12]).run(t, 0); !strings.Contains(show, run.ID) {
+		t.Errorf("show:\n%s", show)
+	}
+}
+
+// verify holds the raw files against the log. A file that a killed driver left
+// without an event is not a problem.
+func verify(t *testing.T, st *store.Store) {
+	t.Helper()
+	problems, err := st.Verify()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if p.Fatal {
+			t.Error(p)
+		}
+	}
+}
+
+func keys(m map[string]string) []string {
+	var all []string
+	for k := range m {
+		all = append(all, k)
+	}
+	return all
+}
+
+// assertNoSecrets looks for tokens and keys in everything a run wrote.
+func assertNoSecrets(t *testing.T, dir string) {
+	t.Helper()
+	secret := regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}\.|PRIVATE KEY`)
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if m := secret.Find(data); m != nil {
+			t.Errorf("%s holds a token or key: %.12s…", path, m)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await waits until the events of the newest run satisfy a condition.
+func await(t *testing.T, results, what string, ready func([]store.Event) bool) *store.Store {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		dir, err := store.Find(results, "latest")
+		if err != nil {
+			continue
+		}
+		if st, err := store.Open(dir); err == nil && ready(st.Events()) {
+			return st
+		}
+	}
+	t.Fatalf("waited three minutes for %s", what)
+	return nil
+}
+
+func windows(events []store.Event) int {
+	n := 0
+	for _, e := range events {
+		if e.Type == store.EventWindow {
+			n++
+		}
+	}
+	return n
+}
+
+// TestKillAndResume kills the driver in the middle of a window and carries the
+// run on: nothing measured is measured again or changed.
+func TestKillAndResume(t *testing.T) {
+	results := t.TempDir()
+	preset := write(t, "short.yaml", shortPreset)
+	c := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth,read")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st := await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	time.Sleep(2 * time.Second) // into the next window
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	killed := only(t, results)
+	run := killed.Run()
+	if s := killed.Summary().State; s != store.StateInterrupted {
+		t.Errorf("state after the kill: %s", s)
+	}
+	if len(leftovers(t, run.ID)) == 0 {
+		t.Error("the killed driver left nothing behind, so nothing was tested")
+	}
+	first := st.History().Windows()[0]
+	before, err := st.ReadRaw(first.OHA)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A changed preset is refused, and nothing is lost by asking.
+	if err := os.WriteFile(preset, []byte(strings.Replace(shortPreset, "auth: 50", "auth: 60", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := percore(t, results, "run", "--resume", run.ID).run(t, 2); !strings.Contains(out, "cannot be carried on") {
+		t.Errorf("changed preset:\n%s", out)
+	}
+	if err := os.WriteFile(preset, []byte(shortPreset), 0o644); err != nil {
+		t.Fatal(err)
+	}
+
+	out := percore(t, results, "run", "--resume", "latest").run(t, 0)
+	done := only(t, results)
+	if done.Summary().State != store.StateComplete || done.Run().ID != run.ID {
+		t.Fatalf("state after resuming: %s\n%s", done.Summary().State, out)
+	}
+	passed := map[string]int{}
+	for _, w := range done.History().Windows() {
+		if w.Passed() {
+			passed[w.Key()]++
+		}
+	}
+	for key, n := range passed {
+		if n != 1 {
+			t.Errorf("%s was measured %d times to the end", key, n)
+		}
+	}
+	after, err := done.ReadRaw(first.OHA)
+	if err != nil || !bytes.Equal(before, after) {
+		t.Errorf("%s changed: %v", first.OHA, err)
+	}
+	verify(t, done)
+	if left := leftovers(t, run.ID); len(left) > 0 {
+		t.Errorf("left on the engine: %v", left)
+	}
+}
+
+// TestInterrupt sends Ctrl-C: the containers go, the data stays, and the way
+// to resume is shown.
+func TestInterrupt(t *testing.T) {
+	results := t.TempDir()
+	c := percore(t, results, "run", "--preset", write(t, "short.yaml", shortPreset), "--candidates", "go", "--scenarios", "auth")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	st := only(t, results)
+	if c.ProcessState.ExitCode() != 1 || st.Summary().State != store.StateInterrupted || st.Summary().Done != 1 {
+		t.Errorf("exit code %d, %+v", c.ProcessState.ExitCode(), st.Summary())
+	}
+	if left := leftovers(t, st.Run().ID); len(left) > 0 {
+		t.Errorf("left on the engine: %v", left)
+	}
+	if out := c.out.String(); !strings.Contains(out, "percore run --resume "+st.Run().ID) {
+		t.Errorf("the output does not say how to resume:\n%s", out)
+	}
+}
+
+// gate returns the readings of one gate over the attempts at the only window.
+func gate(t *testing.T, st *store.Store, name string) []store.Gate {
+	t.Helper()
+	var all []store.Gate
+	for _, w := range st.History().Windows() {
+		i := slices.IndexFunc(w.Gates, func(g store.Gate) bool { return g.Name == name })
+		if i < 0 {
+			t.Fatalf("%s has no gate %s", w.Window, name)
+		}
+		all = append(all, w.Gates[i])
+	}
+	return all
+}
+
+const oneWindow = `name: one
+description: one window of the Go candidate
+timeout: 10s
+warmup: 1s
+probe: {window: 1s, connections: 8, target: %d}
+phases:
+  - {id: rate, kind: rate, window: 4s, repetitions: 1, connections: [8], targets: {auth: 50}}
+`
+
+// TestProbeGate asks the probe for more than any machine serves.
+func TestProbeGate(t *testing.T) {
+	results := t.TempDir()
+	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 5_000_000))
+	out := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
+	st := only(t, results)
+	readings := gate(t, st, protocol.GateProbe)
+	if len(readings) != protocol.MaxAttempts {
+		t.Fatalf("%d attempts\n%s", len(readings), out)
+	}
+	for _, g := range readings {
+		if !g.Failed() || g.Reading <= 0 || g.Reading >= 0.99 {
+			t.Errorf("gate %+v", g)
+		}
+	}
+	if !strings.Contains(out, "FAILED") || !strings.Contains(out, "probe") {
+		t.Errorf("the output does not show the failed gate:\n%s", out)
+	}
+}
+
+// TestThrottledGate puts a CPU quota on the candidate that the profile did not
+// ask for, while the first window runs.
+func TestThrottledGate(t *testing.T) {
+	results := t.TempDir()
+	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 100))
+	c := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st := await(t, results, "the probe", func(events []store.Event) bool {
+		return slices.ContainsFunc(events, func(e store.Event) bool { return e.Type == store.EventProbe })
+	})
+	e := dockerEngine(t)
+	quota := time.Now().Add(time.Minute)
+	for applied := false; !applied; {
+		if time.Now().After(quota) {
+			t.Fatal("the candidate's container did not appear within a minute")
+		}
+		apps, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: "app"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range apps {
+			if a.Running {
+				_, err := e.API().ContainerUpdate(context.Background(), a.ID, client.ContainerUpdateOptions{
+					Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 1000},
+				})
+				applied = err == nil
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, c.out.String())
+	}
+	readings := gate(t, only(t, results), protocol.GateThrottled)
+	if !readings[0].Failed() || readings[0].Reading <= 0 || len(readings) < 2 {
+		t.Errorf("gate %+v of %d attempts", readings[0], len(readings))
+	}
+}
+
+// TestCoresGate lets app and load generator share a CPU: the gate is read and
+// waived, and every output says so.
+func TestCoresGate(t *testing.T) {
+	results := t.TempDir()
+	lab := write(t, "shared.yaml", `name: shared
+description: everything on one CPU
+database_connections: 4
+shared_cores: true
+roles:
+  app:  {cpus: "0", memory: 256MiB}
+  db:   {cpus: "0", memory: 1GiB}
+  load: {cpus: "0", memory: 256MiB}
+`)
+	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 50))
+	out := percore(t, results, "run", "--profile", lab, "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
+	st := only(t, results)
+	g := gate(t, st, protocol.GateCores)[0]
+	if g.OK || g.Waived == "" || g.Reading != 1 || st.Run().Comparable {
+		t.Errorf("gate %+v, comparable %v", g, st.Run().Comparable)
+	}
+	for _, format := range []string{"text", "md", "csv", "json"} {
+		out += percore(t, results, "report", "latest", "--format", format).run(t, 0)
+	}
+	if n := strings.Count(out, "not comparable"); n < 5 {
+		t.Errorf("%d of 5 outputs say that figures are not comparable:\n%s", n, out)
+	}
+}
+
+// TestDatabaseGone kills PostgreSQL after the first window: the run fails with
+// what happened, keeps its data, and is carried on with a new database.
+func TestDatabaseGone(t *testing.T) {
+	results := t.TempDir()
+	c := percore(t, results, "run", "--preset", write(t, "short.yaml", shortPreset), "--candidates", "go", "--scenarios", "read")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	st := await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	e := dockerEngine(t)
+	dbs, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: string(profile.DB)})
+	if err != nil || len(dbs) != 1 {
+		t.Fatalf("database containers: %v, %v", dbs, err)
+	}
+	if err := e.Container(dbs[0].ID, dbs[0].Name).Signal(context.Background(), "SIGKILL"); err != nil {
+		t.Fatal(err)
+	}
+	c.Wait()
+	after := only(t, results)
+	if code := c.ProcessState.ExitCode(); code != 1 || after.Summary().Done < 1 {
+		t.Errorf("exit code %d, %+v\n%s", code, after.Summary(), c.out.String())
+	}
+	if out := c.out.String(); !strings.Contains(strings.ToLower(out), "postgresql") && !strings.Contains(out, "db") {
+		t.Errorf("the output does not name the database:\n%s", out)
+	}
+	out := percore(t, results, "run", "--resume", "latest").run(t, 0)
+	if s := only(t, results).Summary(); s.State != store.StateComplete {
+		t.Errorf("after resuming: %+v\n%s", s, out)
+	}
+}
+
+// TestClean runs last, since it removes the seeded volume: everything of
+// percore goes and nothing else.
+func TestClean(t *testing.T) {
+	e := dockerEngine(t)
+	ctx := context.Background()
+	foreign, err := e.API().VolumeCreate(ctx, client.VolumeCreateOptions{Name: "percore-test-foreign", Labels: map[string]string{"io.percore.not": "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.API().VolumeRemove(ctx, foreign.Volume.Name, client.VolumeRemoveOptions{})
+	results := t.TempDir()
+	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 50))
+	percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
+	out := percore(t, results, "clean").run(t, 0)
+	if !strings.Contains(out, "removed volume") {
+		t.Errorf("clean:\n%s", out)
+	}
+	if _, err := e.API().VolumeInspect(ctx, foreign.Volume.Name, client.VolumeInspectOptions{}); err != nil {
+		t.Errorf("clean removed a volume that is not percore's: %v", err)
+	}
+	if out := percore(t, results, "clean").run(t, 0); !strings.Contains(out, "nothing of percore's") {
+		t.Errorf("second clean:\n%s", out)
+	}
+}
