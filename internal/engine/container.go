@@ -131,7 +131,7 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: name, Target: s.Volumes[name]})
 	}
 	for _, b := range s.Binds {
-		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeBind, Source: b.Host, Target: b.Path, ReadOnly: true})
+		host.Binds = append(host.Binds, b.Host+":"+b.Path+":ro")
 	}
 	var networking *network.NetworkingConfig
 	switch {

@@ -230,7 +230,7 @@ func TestDialUnderConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial := l.Dial(srv)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, MaxIdleConnsPerHost: 12}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, MaxIdleConnsPerHost: 12, MaxConnsPerHost: 12}
 	defer transport.CloseIdleConnections()
 	httpClient := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	start := time.Now()
@@ -292,7 +292,7 @@ func TestCandidateNeverReady(t *testing.T) {
 		c.Images["lost"] = "percore/none:none"
 	})
 	for id, want := range map[string][]string{
-		"sleeps":  {"sleeps never became ready", "did not answer /healthz with 200 within 4 s", "about to sleep\naside"},
+		"sleeps":  {"sleeps never became ready", "did not answer /healthz with 200 within 4 s", "about to sleep", "aside"},
 		"ends":    {"ends never became ready", "has ended (exit code 3)", "no key in the environment"},
 		"refuses": {"refuses never became ready", "it answered 503"},
 		"unbuilt": {"no image named unbuilt"},
