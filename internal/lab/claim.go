@@ -79,11 +79,11 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 		if err != nil {
 			return err
 		}
-		for _, run := range live {
-			if run == l.cfg.RunID {
-				return fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", run, h.Engine.Host())
-			}
-			return fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", run, h.Engine.Host())
+		if slices.Contains(live, l.cfg.RunID) {
+			return fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
+		}
+		if len(live) > 0 {
+			return fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", live[0], h.Engine.Host())
 		}
 		for _, run := range dead {
 			removed, err := removeRun(ctx, h.Engine, run)

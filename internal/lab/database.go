@@ -66,7 +66,6 @@ func (l *Lab) startDatabase(ctx context.Context) error {
 		return err
 	}
 	l.sql = postgres.New(func(ctx context.Context) (net.Conn, error) { return l.db.DialUnix(ctx, socketPath) })
-	l.rows = l.sql.Rows()
 	ready, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
 	if err := l.sql.WaitReady(ready, l.databaseAlive); err != nil {
@@ -198,7 +197,6 @@ func quote(log string, lines int) string {
 func (l *Lab) FreshDatabase(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
-	l.rows.Close(ctx)
 	return l.databaseError(ctx, l.sql.CopyFresh(ctx, l.seed))
 }
 
@@ -216,15 +214,6 @@ func (l *Lab) Fsync(ctx context.Context) (map[string]float64, error) {
 		return nil, fmt.Errorf("measuring fsync in container %s: %w (%s)", l.db.Name, err, strings.TrimSpace(string(res.Stderr)))
 	}
 	return ops, nil
-}
-
-// Rows is the candidates' table, for the contract check. It goes with the
-// database: FreshDatabase replaces what it reads.
-func (l *Lab) Rows() contract.Rows { return contractRows{l.rows} }
-
-// ForgetRows deletes the rows above the id that a check has written.
-func (l *Lab) ForgetRows(ctx context.Context, after int64) error {
-	return l.rows.DeleteAfter(ctx, after)
 }
 
 // contractRows shows the table as the contract check wants it.

@@ -104,7 +104,6 @@ type Lab struct {
 	db       *engine.Container
 	dbPID    int
 	sql      *postgres.Server
-	rows     *postgres.Rows
 
 	caveats []string
 	seeded  postgres.Seeded
@@ -279,7 +278,6 @@ func (l *Lab) Close(ctx context.Context) error {
 	ctx, cancel := cleanupContext(ctx)
 	defer cancel()
 	if l.sql != nil {
-		l.rows.Close(ctx)
 		l.sql.Close(ctx)
 	}
 	var errs []error

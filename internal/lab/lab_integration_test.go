@@ -175,9 +175,11 @@ func TestBlock(t *testing.T) {
 		if _, ok := m.Database["database.xact_commit"]; !ok {
 			t.Errorf("no database counters: %v", m.Database)
 		}
-		if res, err := l.rows.Count(ctx); err != nil || res != int64(l.cfg.Suite.Rows) {
-			t.Errorf("%d rows, %v", res, err)
+		rows := l.sql.Rows()
+		if n, err := rows.Count(ctx); err != nil || n != int64(l.cfg.Suite.Rows) {
+			t.Errorf("%d rows, %v", n, err)
 		}
+		rows.Close(ctx)
 	}
 	t.Logf("overhead of Measure beyond its window: %v", overhead)
 	lap("3 windows")
@@ -621,30 +623,35 @@ func TestFactsOfTheImages(t *testing.T) {
 	}
 }
 
-func TestRowsForTheContract(t *testing.T) {
+func TestCheck(t *testing.T) {
 	l := newLab(t, nil)
 	ctx := t.Context()
-	if err := l.FreshDatabase(ctx); err != nil {
+	check, err := l.StartCheck(ctx, "go")
+	if err != nil {
 		t.Fatal(err)
 	}
-	var rows contract.Rows = l.Rows()
-	n, err := rows.Count(ctx)
-	if err != nil || n != int64(l.cfg.Suite.Rows) {
+	n, err := check.Rows.Count(ctx)
+	if err != nil || n != checkRows {
 		t.Errorf("%d rows, %v", n, err)
 	}
-	if e, err := rows.Event(ctx, 1); err != nil || e.Subject != l.cfg.Suite.Subject || len(e.Payload) == 0 {
+	if e, err := check.Rows.Event(ctx, 1); err != nil || e.Subject != l.cfg.Suite.Subject || len(e.Payload) == 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := rows.Event(ctx, n+1); !errors.Is(err, contract.ErrNoRow) {
+	if _, err := check.Rows.Event(ctx, n+1); !errors.Is(err, contract.ErrNoRow) {
 		t.Errorf("a row that is not there: %v", err)
 	}
-	if events, err := rows.After(ctx, n-5); err != nil || len(events) != 5 {
+	if events, err := check.Rows.After(ctx, n-5); err != nil || len(events) != 5 {
 		t.Errorf("%v, %v", events, err)
 	}
-	if err := l.ForgetRows(ctx, n-5); err != nil {
+	conn, err := l.Dial(check)(ctx)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if last, err := rows.Last(ctx); err != nil || last != n-5 {
-		t.Errorf("last %d, %v", last, err)
+	conn.Close()
+	if err := check.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := check.Rows.Count(ctx); err == nil {
+		t.Error("the database outlived its check")
 	}
 }

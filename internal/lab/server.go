@@ -27,6 +27,7 @@ type server struct {
 	name string
 	c    *engine.Container
 	pid  int
+	host string // host and port under which the other containers reach it
 	// grace is how long it may take to end when it is asked to.
 	grace time.Duration
 }
@@ -51,15 +52,20 @@ func (s *server) Stop(ctx context.Context) error {
 // Dial connects to a running server, for the contract check.
 func (l *Lab) Dial(s protocol.Server) func(ctx context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
-		if _, ok := s.(*server); !ok {
+		if c, ok := s.(*Check); ok {
+			s = c.Server
+		}
+		srv, ok := s.(*server)
+		if !ok {
 			return nil, fmt.Errorf("%s is not a server of this lab", s.Name())
 		}
-		return l.dialApp(ctx)
+		return l.dial(ctx, srv.host)
 	}
 }
 
-func (l *Lab) dialApp(ctx context.Context) (net.Conn, error) {
-	return l.tools[l.host(profile.Load)].DialTCP(ctx, l.address(profile.App, httpPort))
+// dial connects to a host and port from the load generator's host.
+func (l *Lab) dial(ctx context.Context, host string) (net.Conn, error) {
+	return l.tools[l.host(profile.Load)].DialTCP(ctx, host)
 }
 
 // ServerHost is the Host header under which servers are reached.
@@ -86,23 +92,30 @@ func (l *Lab) StartProbe(ctx context.Context) (protocol.Server, error) {
 // StartCandidate starts a fresh container of the candidate and returns when it
 // answers.
 func (l *Lab) StartCandidate(ctx context.Context, id string) (protocol.Server, error) {
-	var found *profile.Candidate
-	for i := range l.cfg.Suite.Candidates {
-		if l.cfg.Suite.Candidates[i].ID == id {
-			found = &l.cfg.Suite.Candidates[i]
-		}
+	s, err := l.candidateSpec(id, postgres.Database)
+	if err != nil {
+		return nil, err
 	}
-	if found == nil {
-		return nil, fail.Input("suite %s has no candidate %q", l.cfg.Suite.Name, id)
+	return l.start(ctx, id, s, "/healthz", candidateGrace)
+}
+
+// candidateGrace is how long a candidate may take to end.
+const candidateGrace = 5 * time.Second
+
+// candidateSpec is a candidate's container on a database.
+func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
+	candidate, ok := l.cfg.Suite.Candidate(id)
+	if !ok {
+		return engine.Spec{}, fail.Input("suite %s has no candidate %q", l.cfg.Suite.Name, id)
 	}
-	image := l.cfg.Images[found.Image]
+	image := l.cfg.Images[candidate.Image]
 	if image == "" {
-		return nil, fmt.Errorf("candidate %s: the lab has no image named %s", id, found.Image)
+		return engine.Spec{}, fmt.Errorf("candidate %s: the lab has no image named %s", id, candidate.Image)
 	}
 	s := l.appSpec(image)
 	host, port, err := net.SplitHostPort(l.address(profile.DB, databasePort))
 	if err != nil {
-		return nil, err
+		return engine.Spec{}, err
 	}
 	for k, v := range map[string]string{
 		"PERCORE_PUBLIC_KEY":        l.cfg.PublicKey,
@@ -110,14 +123,14 @@ func (l *Lab) StartCandidate(ctx context.Context, id string) (protocol.Server, e
 		"PERCORE_AUDIENCE":          l.cfg.Suite.Audience,
 		"PERCORE_DATABASE_HOST":     host,
 		"PERCORE_DATABASE_PORT":     port,
-		"PERCORE_DATABASE_NAME":     postgres.Database,
+		"PERCORE_DATABASE_NAME":     database,
 		"PERCORE_DATABASE_USER":     postgres.User,
 		"PERCORE_DATABASE_PASSWORD": l.password,
 		"PERCORE_POOL":              strconv.Itoa(l.cfg.Profile.DatabaseConnections),
 	} {
 		s.Env[k] = v
 	}
-	return l.start(ctx, id, s, "/healthz", 5*time.Second)
+	return s, nil
 }
 
 // start runs a server's container and waits until the path answers 200.
@@ -126,7 +139,10 @@ func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path str
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	s := &server{lab: l, name: name, c: c, grace: grace}
+	s := &server{lab: l, name: name, c: c, grace: grace, host: l.ServerHost()}
+	if !spec.HostNetwork && len(spec.Aliases) == 0 {
+		s.host = net.JoinHostPort(spec.Name, httpPort)
+	}
 	if s.pid, err = l.ready(ctx, s, path); err != nil {
 		cleanup, cancel := cleanupContext(ctx)
 		defer cancel()
@@ -153,12 +169,12 @@ func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err e
 			ended(fmt.Errorf("container %s on %s has ended (%s)", s.c.Name, s.c.Engine().Host(), exit))
 		}
 	}()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dialApp(ctx) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx, s.host) }}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
 	last := errors.New("no answer")
 	for {
-		err := get(ctx, client, "http://"+l.ServerHost()+path)
+		err := get(ctx, client, "http://"+s.host+path)
 		if err == nil {
 			if pid, err = s.c.PID(ctx); err == nil {
 				return pid, nil

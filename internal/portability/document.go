@@ -163,9 +163,7 @@ func (r Report) cells(phase, metric string) sheet.Table {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	for _, n := range sorted(absent) {
-		t.Notes = append(t.Notes, n)
-	}
+	t.Notes = append(t.Notes, sorted(absent)...)
 	return t
 }
 

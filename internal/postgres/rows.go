@@ -29,8 +29,11 @@ type Rows struct {
 
 // Rows gives access to the rows of the candidates' database. Close it before
 // the database is replaced.
-func (s *Server) Rows() *Rows {
-	return &Rows{line{open: func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, Database) }}}
+func (s *Server) Rows() *Rows { return s.RowsOf(Database) }
+
+// RowsOf gives access to the rows of another database with the same table.
+func (s *Server) RowsOf(database string) *Rows {
+	return &Rows{line{open: func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, database) }}}
 }
 
 // Close closes the connection; the next call opens it again.
@@ -102,20 +105,4 @@ func (r *Rows) Row(ctx context.Context, id int64) (out Row, err error) {
 		return Row{}, fmt.Errorf("reading row %d of table events: %w", id, err)
 	}
 	return out, nil
-}
-
-// DeleteAfter deletes the rows with an id above the given one and sets the
-// sequence back to it.
-func (r *Rows) DeleteAfter(ctx context.Context, id int64) error {
-	err := r.line.do(ctx, func(c conn) error {
-		if _, err := c.Exec(ctx, "DELETE FROM events WHERE id > $1", id); err != nil {
-			return err
-		}
-		_, err := c.Exec(ctx, "SELECT setval(pg_get_serial_sequence('events', 'id'), greatest($1::bigint, 1), $1::bigint > 0)", id)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("deleting the rows of table events after id %d: %w", id, err)
-	}
-	return nil
 }

@@ -164,6 +164,48 @@ func fill(ctx context.Context, c conn, seed Seed, progress func(int)) error {
 	return err
 }
 
+// CheckDatabase names the database on which a candidate's contract is checked.
+func CheckDatabase(candidate string) string {
+	return "check_" + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, candidate)
+}
+
+// Make replaces a database by one that holds the seed's rows. It is for small
+// ones: nothing of it is kept between runs.
+func (s *Server) Make(ctx context.Context, database string, seed Seed) error {
+	if err := s.Drop(ctx, database); err != nil {
+		return err
+	}
+	err := s.do(ctx, func(c conn) error {
+		_, err := c.Exec(ctx, "CREATE DATABASE "+database+" TEMPLATE template0")
+		return err
+	})
+	if err == nil {
+		err = s.in(ctx, database, func(c conn) error { return fill(ctx, c, seed, nil) })
+	}
+	if err != nil {
+		return fmt.Errorf("making database %s with %d rows: %w", database, seed.Rows, err)
+	}
+	return nil
+}
+
+// Drop removes a database, cutting the connections to it; one that does not
+// exist is no error.
+func (s *Server) Drop(ctx context.Context, database string) error {
+	err := s.do(ctx, func(c conn) error {
+		_, err := c.Exec(ctx, "DROP DATABASE IF EXISTS "+database+" WITH (FORCE)")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("removing database %s: %w", database, err)
+	}
+	return nil
+}
+
 // CopyFresh replaces the candidates' database by a copy of the template, reads
 // its table and index into shared memory, and ends with a CHECKPOINT.
 // Connections to the old copy are cut.

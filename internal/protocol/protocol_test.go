@@ -21,7 +21,7 @@ func TestPlanIsDrawnFromTheSeed(t *testing.T) {
 		}
 		return strings.Join(names, " ")
 	}
-	if order(7) != order(7) {
+	if first, again := order(7), order(7); first != again {
 		t.Error("one seed gives two orders")
 	}
 	different := false

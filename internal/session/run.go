@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/percore/percore/internal/contract"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/images"
@@ -215,7 +217,32 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
 	}
-	return r.Run(ctx)
+	if err := r.Run(ctx); err != nil {
+		return err
+	}
+	return b.neutral(ctx, st)
+}
+
+// neutral measures what is the machine's own and no candidate's, once a run and
+// when nothing else runs: fsync on the database's volume, and how many RSA
+// signatures a core verifies.
+func (b *bench) neutral(ctx context.Context, st *store.Store) (err error) {
+	run := st.Run()
+	if len(run.FsyncPerSec) == 0 {
+		b.console.Status("timing fsync on the database's volume")
+		if run.FsyncPerSec, err = b.lab.Fsync(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range run.Hosts {
+		if h := &run.Hosts[i]; h.RSAVerifyPerS == 0 && slices.Contains(h.Roles, profile.App) {
+			b.console.Status("timing RSA verifications on one core")
+			if h.RSAVerifyPerS, err = b.lab.RSAVerify(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return st.SaveRun(run)
 }
 
 // up starts the lab: database, network, and the seed where the volume lacks it.
@@ -279,50 +306,53 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 			run.Comparable = false
 		}
 	}
-	if len(run.FsyncPerSec) == 0 {
-		b.console.Transient("timing fsync on the database's volume")
-		if run.FsyncPerSec, err = b.lab.Fsync(ctx); err != nil {
-			return err
-		}
-	}
 	for _, c := range run.Caveats {
 		b.console.Printf("note: %s", c)
 	}
 	return st.SaveRun(run)
 }
 
-// verify checks every candidate against the contract. One that fails a case
-// may not be measured.
+// verify checks every candidate against the contract, side by side where the
+// lab can: much of a check is waiting for tokens to expire. A candidate that
+// fails a case may not be measured.
 func (b *bench) verify(ctx context.Context, keep func(store.Event) error) error {
 	c, err := contract.Load(filepath.Join(b.Root, "candidates", "contract.yaml"))
 	if err != nil {
 		return err
 	}
-	b.console.Transient("copying the database for the contract check")
-	if err := b.lab.FreshDatabase(ctx); err != nil {
+	ids := b.Candidates()
+	reports := make([]contract.Report, len(ids))
+	b.console.Transient("checking the contract of %s", strings.Join(ids, ", "))
+	g, groupCtx := errgroup.WithContext(ctx)
+	if !b.lab.Concurrent() {
+		g.SetLimit(1)
+	}
+	for i, id := range ids {
+		g.Go(func() (err error) {
+			if reports[i], err = b.verifyOne(groupCtx, c, id); err != nil {
+				return fmt.Errorf("contract check of %s: %w", id, err)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	var reports []contract.Report
 	var failed []string
-	for _, id := range b.Candidates() {
-		report, err := b.verifyOne(ctx, c, id)
-		if err != nil {
-			return fmt.Errorf("contract check of %s: %w", id, err)
-		}
+	for i, report := range reports {
 		data, err := json.Marshal(report)
 		if err != nil {
 			return err
 		}
-		if err := keep(store.Event{Type: store.EventVerify, Message: id, Data: data}); err != nil {
+		if err := keep(store.Event{Type: store.EventVerify, Message: ids[i], Data: data}); err != nil {
 			return err
 		}
 		for line := range strings.Lines(report.Summary()) {
 			b.console.Printf("contract %s", strings.TrimRight(line, "\n"))
 		}
 		if !report.OK() {
-			failed = append(failed, id)
+			failed = append(failed, ids[i])
 		}
-		reports = append(reports, report)
 	}
 	for _, d := range contract.Compare(reports) {
 		b.console.Printf("contract: the candidates differ in %s", d)
@@ -334,26 +364,15 @@ func (b *bench) verify(ctx context.Context, keep func(store.Event) error) error 
 }
 
 func (b *bench) verifyOne(ctx context.Context, c *contract.Contract, id string) (_ contract.Report, err error) {
-	b.console.Transient("contract %s: starting", id)
-	server, err := b.lab.StartCandidate(ctx, id)
+	check, err := b.lab.StartCheck(ctx, id)
 	if err != nil {
 		return contract.Report{}, err
 	}
-	defer func() { err = errors.Join(err, server.Stop(context.WithoutCancel(ctx))) }()
-	rows := b.lab.Rows()
-	last, err := rows.Last(ctx)
-	if err != nil {
-		return contract.Report{}, err
-	}
-	report, err := contract.Run(ctx, c, contract.Target{
-		Name: id, Dial: b.lab.Dial(server), Rows: rows, Keys: b.keys, Host: b.lab.ServerHost(),
+	defer func() { err = errors.Join(err, check.Stop(context.WithoutCancel(ctx))) }()
+	return contract.Run(ctx, c, contract.Target{
+		Name: id, Dial: b.lab.Dial(check), Rows: check.Rows, Keys: b.keys, Host: b.lab.ServerHost(),
 		Identity: contract.Identity{Issuer: b.Suite.Issuer, Audience: b.Suite.Audience, Subject: b.Suite.Subject},
-		Progress: func(done, total int) { b.console.Transient("contract %s: %d of %d cases", id, done, total) },
 	})
-	if err != nil {
-		return report, err
-	}
-	return report, b.lab.ForgetRows(ctx, last)
 }
 
 // Verify builds the images and checks the candidates, and measures nothing.
