@@ -5,107 +5,237 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/baseline"
+	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/portability"
 	"github.com/percore/percore/internal/report"
+	"github.com/percore/percore/internal/sizing"
 	"github.com/percore/percore/internal/store"
 	"github.com/percore/percore/internal/study"
 )
 
 func newReportCmd(a *app) *cobra.Command {
 	var (
-		o      report.Options
-		out    string
-		verify bool
-		force  bool
+		o       report.Options
+		out     string
+		against string
+		verify  bool
+		force   bool
 	)
+	short := map[string]*bool{}
 	cmd := &cobra.Command{
 		Use:   "report RUN",
-		Short: "print the tables of a run",
-		Long: "Report prints the tables of a run: fixed rate, ceiling, token share, probe range\n" +
-			"and failed gates. RUN is the id of a run or the beginning of one, latest, or the\n" +
-			"path of a results folder. The raw folder of the published study (meta.json and\n" +
+		Short: "write the report of a run: a page, text, Markdown, CSV, JSON or benchmark results",
+		Long: "Report writes what a run measured: the answers in five lines, a verdict for each\n" +
+			"published claim, tables and plots. RUN is the id of a run or the beginning of one, latest,\n" +
+			"or the path of a results folder. The raw folder of the published study (meta.json and\n" +
 			"raw/) is read as well.\n\n" +
-			"CSV is one table: the columns and the rounding of the study's summary.csv, or\n" +
-			"with --table another table in full precision. docs/report-json.md describes JSON.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+			"  text   tables for the terminal (the default)\n" +
+			"  html   one page that opens offline, with plots (docs/report-html.md)\n" +
+			"  md     fits a comment on a pull request\n" +
+			"  csv    one table: the columns and the rounding of the study's summary.csv, or with\n" +
+			"         --table another one in full precision\n" +
+			"  json   everything in full precision (docs/report-json.md)\n" +
+			"  bench  the Go benchmark format, for benchstat\n\n" +
+			"On a terminal, html is written to report.html in the run's folder unless --out names a file.",
+		Example: "  percore report latest\n  percore report latest --html --out /tmp/report.html\n  percore report 20261001 --html --against published\n  percore report latest --bench > new.bench && benchstat old.bench new.bench",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := shorthand(cmd, &o, short); err != nil {
+				return err
+			}
 			if err := o.Check(); err != nil {
 				return err
 			}
-			in, st, err := a.open(args[0])
+			if against != "" && o.Format != "html" {
+				return fail.Input("only the page compares with another run; add --html or leave out --against, and see percore compare")
+			}
+			src, err := a.open(args[0])
 			if err != nil {
 				return err
 			}
 			if verify {
-				if err := a.verify(in, st); err != nil {
+				if err := a.verify(src.Input, src.store); err != nil {
 					return err
 				}
 			}
-			r := analysis.Of(in)
+			d, err := a.document(src, against)
+			if err != nil {
+				return err
+			}
 			if o.Format == "csv" {
-				a.warn(r)
+				a.warn(d.Report)
+			}
+			if o.Format == "html" && out == "" && a.width() > 0 {
+				if src.store == nil {
+					return fail.Input("a page is not for a terminal; give --out FILE")
+				}
+				out, force = filepath.Join(src.dir, "report.html"), true // derived from the run at any time
 			}
 			if out == "" {
 				o.Width = a.width()
-				return report.Write(a.stdout, r, o)
+				return report.Write(a.stdout, d, o)
 			}
 			var text bytes.Buffer
-			if err := report.Write(&text, r, o); err != nil {
+			if err := report.Write(&text, d, o); err != nil {
 				return err
 			}
-			return writeOut(out, text.Bytes(), force)
+			if err := writeOut(out, text.Bytes(), force); err != nil {
+				return err
+			}
+			if o.Format == "html" {
+				fmt.Fprintf(a.stderr, "written: %s\n", out)
+			}
+			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Format, "format", "text", strings.Join(report.Formats, ", "))
-	flags.StringVar(&o.Table, "table", "", "with --format csv, the table: "+strings.Join(report.CSVTables, ", "))
+	for _, f := range report.Formats[1:] {
+		short[f] = flags.Bool(f, false, "the same as --format "+f)
+	}
+	flags.StringVar(&o.Table, "table", "", "with --csv, the table: "+strings.Join(report.CSVTables, ", "))
+	flags.StringVar(&against, "against", "", "with --html, compare with this `RUN`, with published, or with none (default: with published where the figures may stand beside them)")
 	flags.StringVar(&out, "out", "", "write to this `FILE` instead of the terminal")
 	flags.BoolVar(&force, "force", false, "with --out, replace a file that exists")
 	flags.BoolVar(&verify, "verify", false, "first check every raw file's digest and derive every figure from the raw files anew")
 	return cmd
 }
 
-// open reads what a person named: a run, or the study's raw folder. The store
-// is nil for the latter.
-func (a *app) open(arg string) (analysis.Input, *store.Store, error) {
+// shorthand takes the format from --html and its like. One format can be
+// chosen.
+func shorthand(cmd *cobra.Command, o *report.Options, short map[string]*bool) error {
+	var chosen []string
+	if cmd.Flags().Changed("format") {
+		chosen = append(chosen, "--format "+o.Format)
+	}
+	for _, f := range report.Formats[1:] {
+		if *short[f] {
+			chosen = append(chosen, "--"+f)
+			o.Format = f
+		}
+	}
+	if len(chosen) > 1 {
+		return fail.Input("a report has one format and %s were asked for; choose one", strings.Join(chosen, " and "))
+	}
+	return nil
+}
+
+// source is a run as it was named: its windows and where its files are.
+type source struct {
+	analysis.Input
+	store *store.Store // nil for a raw folder of the published study
+	dir   string
+}
+
+// read returns a raw file of the run.
+func (s source) read(path string) ([]byte, error) {
+	if s.store != nil {
+		return s.store.ReadRaw(path)
+	}
+	if !filepath.IsLocal(path) {
+		return nil, fmt.Errorf("%s is outside of the folder", path)
+	}
+	return os.ReadFile(filepath.Join(s.dir, path))
+}
+
+// ratePlanned is the rate for which a report says what it needs; percore plan
+// answers for any other.
+const ratePlanned = 10_000
+
+// document makes everything a report holds: the tables, the verdicts, what a
+// rate needs, and for the page a comparison.
+func (a *app) document(src source, against string) (report.Document, error) {
+	d := report.Document{Report: analysis.Of(src.Input), Input: src.Input, Read: src.read}
+	base, err := baseline.Set()
+	if err != nil {
+		return d, err
+	}
+	list, err := claims.Published()
+	if err != nil {
+		return d, err
+	}
+	set := figures.FromRun(src.Run, src.Windows, src.Probes)
+	if src.Study {
+		set.Kind = figures.KindImported
+	}
+	d.Verdicts = claims.Evaluate(list, set, base)
+	prices, err := sizing.ShippedPrices()
+	if err != nil {
+		return d, err
+	}
+	for _, s := range src.Run.Suite.Scenarios {
+		// A scenario for which nothing can be planned is left out of the table.
+		if p, err := sizing.Make(set, sizing.Request{Rate: ratePlanned, Mix: map[string]float64{s.ID: 1}}, prices); err == nil {
+			d.Plans = append(d.Plans, p)
+		}
+	}
+	var other *figures.Set
+	switch {
+	case against == "none", against == "" && (!d.Report.Header.Comparable || base.Suite != set.Suite):
+	case against == "":
+		other = base
+	default:
+		if other, err = a.figures(against); err != nil {
+			return d, err
+		}
+	}
+	if other != nil {
+		c, err := portability.Compare(other, set)
+		if err != nil {
+			return d, err
+		}
+		d.Comparison = &c
+	}
+	return d, nil
+}
+
+// open reads what a person named: a run, or the study's raw folder.
+func (a *app) open(arg string) (source, error) {
 	// A path needs no project around it.
 	if err := a.findRoot(); err != nil && (a.results == "" || arg == "") {
 		if _, statErr := os.Stat(arg); statErr != nil {
-			return analysis.Input{}, nil, err
+			return source{}, err
 		}
 	}
 	dir, err := store.Find(a.results, arg)
 	if err != nil {
-		return analysis.Input{}, nil, err
+		return source{}, err
 	}
 	if found := study.Locate(dir); found != "" {
 		s, err := study.Read(found)
 		if err != nil {
-			return analysis.Input{}, nil, err
+			return source{}, err
 		}
-		return analysis.FromStudy(s), nil, nil
+		return source{analysis.FromStudy(s), nil, found}, nil
 	}
 	st, err := store.Open(dir)
 	if err != nil {
-		return analysis.Input{}, nil, err
+		return source{}, err
 	}
-	return analysis.FromStore(st), st, nil
+	return source{analysis.FromStore(st), st, dir}, nil
 }
 
 // printReport prints the tables of a results folder to the terminal and leaves
-// them in the folder as report.md, report.csv and report.json.
+// them in the folder in every other format.
 func (a *app) printReport(dir string) error {
 	st, err := store.Open(dir)
 	if err != nil {
 		return err
 	}
-	r := analysis.Of(analysis.FromStore(st))
-	return errors.Join(report.Text(a.stdout, r, a.width()), report.Save(dir, r))
+	d, err := a.document(source{analysis.FromStore(st), st, dir}, "")
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.Text(a.stdout, d.Report, a.width()), report.Save(dir, d))
 }
 
 // verify holds the log of a run against its raw files.

@@ -13,11 +13,11 @@ func newShowCmd(a *app) *cobra.Command {
 		Short: "show a run: what it is, how far it has come, every window with its gates",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			in, _, err := a.open(args[0])
+			src, err := a.open(args[0])
 			if err != nil {
 				return err
 			}
-			return report.Show(a.stdout, in, analysis.Of(in), a.width())
+			return report.Show(a.stdout, src.Input, analysis.Of(src.Input), a.width())
 		},
 	}
 }

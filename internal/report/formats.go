@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -16,12 +15,13 @@ import (
 	"strings"
 
 	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/measure"
 )
 
 // Formats are the formats of a report.
-var Formats = []string{"text", "md", "csv", "json"}
+var Formats = []string{"text", "md", "csv", "json", "html", "bench"}
 
 // CSVTables are the tables that can be written as CSV.
 var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows}
@@ -48,31 +48,36 @@ func (o Options) Check() error {
 }
 
 // Write writes a report in a format.
-func Write(w io.Writer, r analysis.Report, o Options) error {
+func Write(w io.Writer, d Document, o Options) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
 	switch o.Format {
 	case "md":
-		return Markdown(w, r)
+		return Markdown(w, d)
 	case "csv":
-		return CSV(w, r, o.Table)
+		return CSV(w, d.Report, o.Table)
 	case "json":
-		return JSON(w, r)
+		return JSON(w, d)
+	case "html":
+		return HTML(w, d)
+	case "bench":
+		return Bench(w, d.Report)
 	}
-	return Text(w, r, o.Width)
+	return Text(w, d.Report, o.Width)
 }
 
 // Files are the reports that are kept in a run's folder, by their ending.
-var Files = []string{"md", "csv", "json"}
+var Files = []string{"html", "md", "csv", "json", "bench"}
 
-// Save writes report.md, report.csv and report.json into a folder. They are
+// Save writes report.html, report.md, report.csv, report.json and report.bench
+// into a folder. They are
 // derived from the log at any time, so those of before are replaced, each at
 // once.
-func Save(dir string, r analysis.Report) error {
+func Save(dir string, d Document) error {
 	for _, format := range Files {
 		var b bytes.Buffer
-		if err := Write(&b, r, Options{Format: format}); err != nil {
+		if err := Write(&b, d, Options{Format: format}); err != nil {
 			return err
 		}
 		if err := Replace(filepath.Join(dir, "report."+format), b.Bytes()); err != nil {
@@ -103,65 +108,16 @@ func Replace(name string, data []byte) error {
 	return nil
 }
 
-// JSON writes every table with full precision. The fields are described in
-// docs/report-json.md.
-func JSON(w io.Writer, r analysis.Report) error {
+// JSON writes every table and every verdict with full precision. The fields are
+// described in docs/report-json.md.
+func JSON(w io.Writer, d Document) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(r)
-}
-
-// Markdown writes a report that fits a pull request.
-func Markdown(w io.Writer, r analysis.Report) error {
-	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "# %s\n\n", escape(title(r.Header)))
-	for _, c := range r.Caveats {
-		fmt.Fprintf(out, "> **%s**\n>\n", escape(c))
-	}
-	if len(r.Caveats) > 0 {
-		fmt.Fprintln(out)
-	}
-	for _, f := range facts(r.Header) {
-		fmt.Fprintf(out, "- %s: %s\n", escape(f.name), escape(f.text))
-	}
-	for _, t := range Tables(r) {
-		fmt.Fprintf(out, "\n## %s\n\n", escape(t.Title))
-		if len(t.Rows) == 0 {
-			fmt.Fprintf(out, "%s\n", escape(t.Empty))
-		} else {
-			fmt.Fprintf(out, "%s\n\n", escape(t.About))
-			names := make([]string, len(t.Columns))
-			rule := make([]string, len(t.Columns))
-			for i, c := range t.Columns {
-				names[i], rule[i] = escape(c.Name), "---:"
-				if c.Text {
-					rule[i] = ":---"
-				}
-			}
-			fmt.Fprintf(out, "| %s |\n| %s |\n", strings.Join(names, " | "), strings.Join(rule, " | "))
-			for _, row := range t.Rows {
-				line := make([]string, len(row))
-				for i, v := range row {
-					line[i] = escape(v)
-				}
-				fmt.Fprintf(out, "| %s |\n", strings.Join(line, " | "))
-			}
-		}
-		if len(t.Notes) > 0 {
-			fmt.Fprintln(out)
-			for _, n := range t.Notes {
-				fmt.Fprintf(out, "- %s\n", escape(n))
-			}
-		}
-	}
-	if len(r.Notes) > 0 {
-		fmt.Fprint(out, "\n## Notes\n\n")
-		for _, n := range r.Notes {
-			fmt.Fprintf(out, "- %s\n", escape(n))
-		}
-	}
-	return out.Flush()
+	return enc.Encode(struct {
+		analysis.Report
+		Claims []claims.Result `json:"claims"`
+	}{d.Report, append([]claims.Result{}, d.Verdicts...)})
 }
 
 // escape keeps Markdown from reading markup into a text.

@@ -11,7 +11,7 @@ import (
 )
 
 // fact is one line of a report's head.
-type fact struct{ name, text string }
+type fact struct{ Name, Text string }
 
 // title is the first line of a report.
 func title(h analysis.Header) string {

@@ -52,15 +52,16 @@ func sources(t *testing.T) map[string]analysis.Input {
 func TestGolden(t *testing.T) {
 	for name, in := range sources(t) {
 		r := analysis.Of(in)
+		d := Document{Report: r, Input: in}
 		outputs := map[string]func(*bytes.Buffer) error{
-			"txt":      func(b *bytes.Buffer) error { return Write(b, r, Options{Format: "text"}) },
-			"80.txt":   func(b *bytes.Buffer) error { return Write(b, r, Options{Format: "text", Width: 80}) },
-			"md":       func(b *bytes.Buffer) error { return Write(b, r, Options{Format: "md"}) },
-			"json":     func(b *bytes.Buffer) error { return Write(b, r, Options{Format: "json"}) },
+			"txt":      func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "text"}) },
+			"80.txt":   func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "text", Width: 80}) },
+			"md":       func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "md"}) },
+			"json":     func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "json"}) },
 			"show.txt": func(b *bytes.Buffer) error { return Show(b, in, r, 0) },
 		}
 		for _, table := range CSVTables {
-			outputs[table+".csv"] = func(b *bytes.Buffer) error { return Write(b, r, Options{Format: "csv", Table: table}) }
+			outputs[table+".csv"] = func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "csv", Table: table}) }
 		}
 		for _, ending := range sortedKeys(outputs) {
 			t.Run(name+"."+ending, func(t *testing.T) {
@@ -128,7 +129,7 @@ func TestNothingIsSilent(t *testing.T) {
 
 func TestJSONIsVersioned(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, analysis.Of(sources(t)["run"])); err != nil {
+	if err := JSON(&b, documents(t)["run"]); err != nil {
 		t.Fatal(err)
 	}
 	var doc map[string]any
@@ -188,7 +189,7 @@ func TestMarkdownIsEscaped(t *testing.T) {
 	r := analysis.Of(sources(t)["run"])
 	r.Rate[0].Candidate = "a|b<c>*d_e[f]"
 	var b bytes.Buffer
-	if err := Markdown(&b, r); err != nil {
+	if err := Markdown(&b, Document{Report: r}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), `a\|b&lt;c>\*d\_e\[f\]`) {
@@ -198,7 +199,7 @@ func TestMarkdownIsEscaped(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for _, o := range []Options{{Format: "pdf"}, {Format: "csv", Table: "x"}, {Format: "text", Table: TableRate}} {
-		err := Write(&bytes.Buffer{}, analysis.Report{}, o)
+		err := Write(&bytes.Buffer{}, Document{}, o)
 		if !fail.IsInput(err) {
 			t.Errorf("%+v: %v", o, err)
 		}
@@ -208,7 +209,7 @@ func TestBadOptions(t *testing.T) {
 func TestEmptyRun(t *testing.T) {
 	for _, f := range Formats {
 		var b bytes.Buffer
-		if err := Write(&b, analysis.Of(analysis.Input{State: store.StateInterrupted}), Options{Format: f, Width: 40}); err != nil || b.Len() == 0 {
+		if err := Write(&b, Document{Report: analysis.Of(analysis.Input{State: store.StateInterrupted})}, Options{Format: f, Width: 40}); err != nil || b.Len() == 0 {
 			t.Errorf("%s: %d bytes, %v", f, b.Len(), err)
 		}
 	}

@@ -38,7 +38,7 @@ func textHead(out io.Writer, r analysis.Report, width int) {
 	}
 	fmt.Fprintln(out)
 	for _, f := range facts(r.Header) {
-		wrapped(out, "", f.name+": "+f.text, width)
+		wrapped(out, "", f.Name+": "+f.Text, width)
 	}
 }
 

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// sample is one window that stands for its cell: of the repetitions with
+// evidence the one in the middle by achieved rate, of an even number the higher
+// of the two. Where none has evidence it is taken from the last attempts.
+type sample struct {
+	store.WindowResult
+	evidence bool
+}
+
+func (s sample) name() string {
+	return fmt.Sprintf("%s, attempt %d", s.Window, s.Attempt)
+}
+
+// pick chooses the window that stands for a cell.
+func pick(in analysis.Input, r analysis.Report, phase, candidate, scenario string, connections int) (sample, bool) {
+	if len(in.Windows) != len(r.Windows) {
+		return sample{}, false
+	}
+	var with, without []sample
+	for i, row := range r.Windows {
+		if row.Phase != phase || row.Candidate != candidate || row.Scenario != scenario || row.Connections != connections || row.Measured == nil {
+			continue
+		}
+		s := sample{in.Windows[i], row.Evidence}
+		if row.Evidence {
+			with = append(with, s)
+		} else {
+			without = append(without, s)
+		}
+	}
+	list := with
+	if len(list) == 0 {
+		list = without
+	}
+	if len(list) == 0 {
+		return sample{}, false
+	}
+	slices.SortStableFunc(list, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.Measured.Achieved, b.Measured.Achieved), cmp.Compare(a.Repetition, b.Repetition), cmp.Compare(a.Attempt, b.Attempt))
+	})
+	return list[len(list)/2], true
+}
+
+// percentiles are what the load generator printed of one window, by percentage.
+// They are never merged with those of another window.
+func percentiles(read func(string) ([]byte, error), s sample) []point {
+	var list []point
+	if read != nil && s.OHA != "" {
+		if data, err := read(s.OHA); err == nil {
+			if result, err := load.Parse(s.OHA, data); err == nil {
+				for name, ms := range result.Percentiles {
+					if p, err := strconv.ParseFloat(strings.TrimPrefix(name, "p"), 64); err == nil && p >= 50 && p < 100 && ms > 0 {
+						list = append(list, point{x: p, y: ms})
+					}
+				}
+			}
+		}
+	}
+	if len(list) == 0 { // the raw file is elsewhere: what the log holds of it
+		for _, q := range []struct {
+			p    float64
+			name string
+			of   func(*measure.Window) float64
+		}{
+			{50, "p50_ms", func(m *measure.Window) float64 { return m.P50MS }},
+			{99, "p99_ms", func(m *measure.Window) float64 { return m.P99MS }},
+			{99.9, "p999_ms", func(m *measure.Window) float64 { return m.P999MS }},
+		} {
+			if v := q.of(s.Measured); s.Measured.Has(q.name) && v > 0 {
+				list = append(list, point{x: q.p, y: v})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b point) int { return cmp.Compare(a.x, b.x) })
+	return list
+}
+
+// trace is CPU use over a window: cores against seconds.
+type trace struct {
+	sample
+	app, db []point
+}
+
+// tracePoints is how many points a trace has at most.
+const tracePoints = 120
+
+// readTrace reads the counters that were sampled beside a window. Samples of
+// the study, which have another layout, are read too.
+func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
+	t := trace{sample: s}
+	data, err := read(s.CGroup)
+	if err != nil {
+		return t, err
+	}
+	type reading struct {
+		t  int64
+		us map[string]int64
+	}
+	var all []reading
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var x struct {
+			cgroup.Sample
+			StudyApp *int64 `json:"app_cpu"`
+			StudyDB  *int64 `json:"db_cpu"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
+			break // the last line may be cut off
+		}
+		r := reading{t: cmp.Or(x.Mono, x.T), us: map[string]int64{}}
+		for name, c := range x.Containers {
+			if c.UsageUS != nil {
+				r.us[name] = *c.UsageUS
+			}
+		}
+		for name, v := range map[string]*int64{"app": x.StudyApp, "db": x.StudyDB} {
+			if v != nil {
+				r.us[name] = *v
+			}
+		}
+		all = append(all, r)
+	}
+	if err := lines.Err(); err != nil {
+		return t, fmt.Errorf("reading %s: %w", s.CGroup, err)
+	}
+	every := max(1, int(math.Ceil(float64(len(all))/tracePoints)))
+	for i := every; i < len(all); i += every {
+		a, b := all[i-every], all[i]
+		if b.t <= a.t {
+			continue
+		}
+		at := float64(b.t-all[0].t) / 1e9
+		for name, to := range map[string]*[]point{"app": &t.app, "db": &t.db} {
+			from, ok := a.us[name]
+			until, there := b.us[name]
+			if ok && there && until >= from {
+				*to = append(*to, point{x: at, y: float64(until-from) * 1000 / float64(b.t-a.t)})
+			}
+		}
+	}
+	return t, nil
+}
+
+// shown is the scenario whose windows stand for a phase over time: the first
+// that uses the database and reads, or else the last one.
+func shown(run store.Run) string {
+	last := ""
+	for _, s := range run.Suite.Scenarios {
+		if s.ID == "read" {
+			return s.ID
+		}
+		last = s.ID
+	}
+	return last
+}
+
+// phaseKinds are the phases of a run that have windows, in order.
+func phaseKinds(r analysis.Report) []struct {
+	id   string
+	kind profile.Kind
+} {
+	var list []struct {
+		id   string
+		kind profile.Kind
+	}
+	add := func(id string, kind profile.Kind) {
+		for _, have := range list {
+			if have.id == id {
+				return
+			}
+		}
+		list = append(list, struct {
+			id   string
+			kind profile.Kind
+		}{id, kind})
+	}
+	for _, row := range r.Rate {
+		add(row.Phase, profile.KindRate)
+	}
+	for _, row := range r.Ceiling {
+		add(row.Phase, profile.KindCeiling)
+	}
+	return list
+}
