@@ -32,7 +32,7 @@ func recorded(t *testing.T) (results, id string) {
 	s, err := store.Create(results, store.Run{
 		ID: "20261130-abc", Started: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Flavour: profile.FlavourDebian,
 		Profile: profile.Profile{Name: "small"},
-		Suite:   profile.Suite{Scenarios: []profile.Scenario{{ID: "auth"}}, Candidates: []profile.Candidate{{ID: "go"}}},
+		Suite:   profile.Suite{Name: "oauth-events", Scenarios: []profile.Scenario{{ID: "auth"}}, Candidates: []profile.Candidate{{ID: "go"}}},
 		Preset:  profile.Preset{Name: "smoke", Phases: []profile.Phase{{ID: "ceiling", Kind: profile.KindCeiling, Repetitions: 1, Connections: []int{16}}}},
 	})
 	if err != nil {
@@ -145,7 +145,7 @@ func TestBadReports(t *testing.T) {
 	results, id := recorded(t)
 	for _, args := range [][]string{
 		{"report"}, {"report", "nothing"}, {"report", "/no/such/folder"}, {"report", id, "--format", "pdf"}, {"report", id, "--table", "x", "--format", "csv"},
-		{"report", id, "--table", "gates"}, {"show", "nothing"}, {"report", t.TempDir()}, {"report", id, "--out", "/no/such/folder/x"},
+		{"report", id, "--table", "gates"}, {"report", id, "--html", "--md"}, {"report", id, "--html", "--format", "csv"}, {"report", id, "--against", "published"}, {"report", id, "--html", "--against", "nothing"}, {"show", "nothing"}, {"report", t.TempDir()}, {"report", id, "--out", "/no/such/folder/x"},
 	} {
 		code, out, errs := call(append([]string{"--results", results}, args...)...)
 		if code != fail.CodeInput || out != "" || strings.Count(errs, "\n") != 1 {
@@ -154,5 +154,55 @@ func TestBadReports(t *testing.T) {
 	}
 	if code, out, _ := call("--results", filepath.Join(results, "none"), "ls"); code != 0 || !strings.Contains(out, "no runs") {
 		t.Errorf("ls of nothing: %d, %s", code, out)
+	}
+}
+
+// TestReportFormats asks for each format by its short flag.
+func TestReportFormats(t *testing.T) {
+	results, id := recorded(t)
+	for flag, want := range map[string]string{
+		"--html": "<!doctype html>", "--md": "# percore run", "--csv": "phase,candidate", "--json": "{", "--bench": "# percore run",
+	} {
+		code, out, errs := call("--results", results, "report", id, flag)
+		if code != 0 || !strings.HasPrefix(out, want) {
+			t.Errorf("%s: exit code %d, %.60q, %s", flag, code, out, errs)
+		}
+		_, long, _ := call("--results", results, "report", id, "--format", strings.TrimPrefix(flag, "--"))
+		if out != long {
+			t.Errorf("%s writes something else than --format", flag)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "report.html")
+	code, out, errs := call("--results", results, "report", id, "--html", "--out", file, "--against", "published")
+	page, err := os.ReadFile(file)
+	if code != 0 || out != "" || !strings.Contains(errs, file) || err != nil {
+		t.Fatalf("exit code %d, %q, %s, %v", code, out, errs, err)
+	}
+	if text := string(page); !strings.Contains(text, "What travels") || !strings.Contains(text, "flavour debian") {
+		t.Error("the comparison is not in the page, or the mismatch is not said")
+	}
+	if _, out, _ := call("--results", results, "report", id, "--html"); strings.Contains(out, "What travels") {
+		t.Error("a run that is not comparable is compared unasked")
+	}
+	if _, out, _ := call("report", studyFolder, "--html"); !strings.Contains(out, "What travels") {
+		t.Error("a run that is comparable is not compared")
+	}
+	if code, out, errs := call("--results", results, "report", id, "--html", "--against", "none"); code != 0 || strings.Contains(out, "What travels") {
+		t.Errorf("--against none: exit code %d, %s", code, errs)
+	}
+}
+
+// TestSavedReports keeps every format beside a run, as a run does at its end.
+func TestSavedReports(t *testing.T) {
+	results, id := recorded(t)
+	dir := filepath.Join(results, id)
+	var out, errs bytes.Buffer
+	if err := (&app{stdout: &out, stderr: &errs}).printReport(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, ending := range []string{"html", "md", "csv", "json", "bench"} {
+		if info, err := os.Stat(filepath.Join(dir, "report."+ending)); err != nil || info.Size() == 0 {
+			t.Errorf("report.%s: %v", ending, err)
+		}
 	}
 }

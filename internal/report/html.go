@@ -29,11 +29,25 @@ var (
 	pageStyle string
 )
 
-var page = template.Must(template.New("report").Funcs(template.FuncMap{
+var layout = template.Must(template.New("report").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(pageStyle) },
 	"number": func(t Table) []rowView { return rowsOf(t) },
-	"inc":    func(i int) int { return i + 1 },
+	"spans":  spans,
 }).Parse(pageTemplate))
+
+// span is a part of a text; commands stand between backticks in texts.
+type span struct {
+	Text string
+	Code bool
+}
+
+func spans(s string) []span {
+	var list []span
+	for i, part := range strings.Split(s, "`") {
+		list = append(list, span{part, i%2 == 1})
+	}
+	return list
+}
 
 // rowView is one row of a table for the page: the leading columns of words
 // head it.
@@ -92,12 +106,14 @@ type verdictView struct {
 type groupView struct {
 	ID, Title, About string
 	Open             bool
+	Fold             bool // also in print
 	Claims           []claimView
 	Why              bool // whether any of them has a reason or a mark
 }
 
 type claimView struct {
-	ID, Says, Basis     string
+	ID, Says, Kind      string
+	Basis               string
 	Measured, Published string
 	Interval, Reason    string
 	Marks               []string
@@ -154,7 +170,7 @@ func HTML(w io.Writer, d Document) error {
 		v.Portability = portabilityOf(*d.Comparison)
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, v); err != nil {
+	if err := layout.Execute(&out, v); err != nil {
 		return fmt.Errorf("writing the report as HTML: %w", err)
 	}
 	_, err := w.Write(out.Bytes())
@@ -366,7 +382,7 @@ func verdictViews(results []claims.Result) ([]verdictView, string) {
 		add := func(key, title, about string, open bool) {
 			if list := groups[key]; len(list) > 0 {
 				why := slices.ContainsFunc(list, func(c claimView) bool { return c.Reason != "" || len(c.Marks) > 0 })
-				v.Groups = append(v.Groups, groupView{fmt.Sprintf("%s-%d", g.id, len(v.Groups)+1), fmt.Sprintf("%s (%d)", title, len(list)), about, open, list, why})
+				v.Groups = append(v.Groups, groupView{fmt.Sprintf("%s-%d", g.id, len(v.Groups)+1), fmt.Sprintf("%s (%d)", title, len(list)), about, open, g.verdict == claims.Inconclusive, list, why})
 			}
 		}
 		add("relative", "Ratios, orders and identities", "Judged within the run, so that another machine need not change them. "+g.about, true)
@@ -388,7 +404,7 @@ func upper(s string) string {
 
 // claimOf shows the comparison that decided, and the others below it.
 func claimOf(r claims.Result) claimView {
-	v := claimView{ID: r.ID, Says: r.Says, Basis: r.Basis, Reason: r.Reason, Marks: r.Marks, Measured: absent, Published: absent, Interval: absent}
+	v := claimView{ID: r.ID, Says: r.Says, Kind: kindWord(r.Kind), Basis: r.Basis, Reason: r.Reason, Marks: r.Marks, Measured: absent, Published: absent, Interval: absent}
 	deciding := -1
 	for i, f := range r.Findings {
 		if f.Verdict == r.Verdict && (deciding < 0 || r.Findings[deciding].Measured == nil && f.Measured != nil) {
@@ -412,6 +428,14 @@ func claimOf(r claims.Result) claimView {
 		}
 	}
 	return v
+}
+
+// kindWord is what a claim is about, in a word or two.
+func kindWord(k claims.Kind) string {
+	if k == claims.Absolute {
+		return "figure as such"
+	}
+	return string(k)
 }
 
 func findingText(f claims.Finding) (measured, interval, published string) {
@@ -552,9 +576,14 @@ func rateGroups(r analysis.Report) [][]analysis.RateRow {
 func statBar(h analysis.Header, c analysis.Cell, s *analysis.Stat, decimals int) bar {
 	b := bar{name: c.Candidate, ink: order(h, c.Candidate), hollow: !c.Evidence}
 	if s == nil {
-		b.missing = "not measured"
-		if len(c.Notes) > 0 {
-			b.missing = c.Notes[0]
+		b.missing = "no figure"
+		for _, n := range c.Notes {
+			switch {
+			case n == "not measured", n == "every attempt broke off":
+				b.missing = n
+			case strings.HasPrefix(n, "no counters"):
+				b.missing = "no counters"
+			}
 		}
 		return b
 	}

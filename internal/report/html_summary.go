@@ -251,7 +251,11 @@ func failures(r analysis.Report) string {
 			if g.Failed == 1 {
 				text = fmt.Sprintf("gate %s failed once", g.Gate)
 			}
-			parts = append(parts, text+fmt.Sprintf(" (leaving %s without evidence)", counted(g.Left, "window")))
+			after := "measured again with success"
+			if g.Left > 0 {
+				after = fmt.Sprintf("leaving %s without evidence", counted(g.Left, "window"))
+			}
+			parts = append(parts, fmt.Sprintf("%s (%s)", text, after))
 		}
 	}
 	if n := len(r.Broken); n > 0 {

@@ -6,7 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -365,5 +367,63 @@ func BenchmarkPage(b *testing.B) {
 			}
 			b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(b.N)/float64(n), "cpu-ns/window")
 		})
+	}
+}
+
+// TestContrast holds every colour of text and of plots against the backgrounds
+// it stands on, in all three style sheets, by the formula of WCAG 2.2.
+func TestContrast(t *testing.T) {
+	parts := regexp.MustCompile(`:root\{([^}]*)\}`).FindAllStringSubmatch(pageStyle, -1)
+	if len(parts) != 3 {
+		t.Fatalf("%d sets of colours", len(parts))
+	}
+	luminance := func(hex string) float64 {
+		if len(hex) == 4 {
+			hex = "#" + string([]byte{hex[1], hex[1], hex[2], hex[2], hex[3], hex[3]})
+		}
+		v, err := strconv.ParseUint(hex[1:], 16, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+			c := float64(v>>(16-8*i)&255) / 255
+			if c <= 0.04045 {
+				c /= 12.92
+			} else {
+				c = math.Pow((c+0.055)/1.055, 2.4)
+			}
+			sum += weight * c
+		}
+		return sum
+	}
+	colours := map[string]string{}
+	for i, p := range parts { // the later ones change some of the first
+		for _, m := range regexp.MustCompile(`--([a-z0-9-]+):(#[0-9a-f]+)`).FindAllStringSubmatch(p[1], -1) {
+			if i == 2 && colours["light-"+m[1]] == "" {
+				t.Errorf("%s is for print alone", m[1])
+			}
+			colours[m[1]] = m[2]
+			if i == 0 {
+				colours["light-"+m[1]] = m[2]
+			}
+		}
+		get := func(name string) string {
+			if i == 2 && name != "bg" && name != "card" { // print starts from light
+				return colours["light-"+name]
+			}
+			return colours[name]
+		}
+		for _, on := range []string{"bg", "card", "warn"} {
+			for _, name := range []string{"fg", "mu", "link", "yes", "no", "c0", "c1", "c2", "c3", "c4", "c5"} {
+				if on == "warn" && name != "fg" {
+					continue
+				}
+				a, b := luminance(get(name)), luminance(get(on))
+				if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); ratio < 4.5 {
+					t.Errorf("set %d: %s on %s has a contrast of %.2f", i, name, on, ratio)
+				}
+			}
+		}
 	}
 }

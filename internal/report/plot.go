@@ -106,7 +106,7 @@ func bars(title, sub string, list []bar, mark float64, markText string) panel {
 				chart.LineStyle = draw.LineStyle{Color: inkOf(b.ink), Width: 1.2}
 				chart.Color = inkOf(b.ink)
 				if b.hollow {
-					chart.Color = nil
+					chart.Color = inkNone
 					chart.LineStyle.Dashes = []vg.Length{3, 2}
 				}
 				p.Add(chart)
@@ -306,7 +306,7 @@ func lines(o chart) panel {
 		ends = apart(ends, 13, c.Min.Y+5, c.Max.Y)
 		for i, l := range o.lines {
 			if len(l.points) > 0 {
-				c.FillText(style(p, inkOf(l.ink), smallText, draw.XLeft, draw.YCenter), vg.Point{X: x(xMax) + 8, Y: ends[i]}, l.name)
+				c.FillText(style(p, inkOf(l.ink), smallText, draw.XLeft, draw.YCenter), vg.Point{X: x(l.points[len(l.points)-1].x) + 8, Y: ends[i]}, l.name)
 			}
 		}
 	}))
@@ -436,11 +436,15 @@ func axisNumber(v, step float64, decimals int) string {
 	return Number(v+0, max(d, min(decimals, d)))
 }
 
-// logTicks are 1, 2 and 5 of each decade; where that is too many, 1 alone.
+// logTicks are 1, 2 and 5 of each decade; where that is too many, 1 alone, and
+// where it is too few, more of them.
 func logTicks(lo, hi float64) []plot.Tick {
 	mantissas := []float64{1, 2, 5}
-	if math.Log10(hi/lo) > 2.5 {
+	switch decades := math.Log10(hi / lo); {
+	case decades > 2.5:
 		mantissas = mantissas[:1]
+	case decades < 0.7:
+		mantissas = []float64{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8}
 	}
 	var ticks []plot.Tick
 	for e := math.Floor(math.Log10(lo)); e <= math.Ceil(math.Log10(hi)); e++ {

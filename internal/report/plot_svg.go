@@ -29,6 +29,7 @@ const (
 	inkText  ink = "fg"
 	inkMuted ink = "mu"
 	inkGrid  ink = "gr"
+	inkNone  ink = "no" // fills nothing
 )
 
 // inks is the number of colours that candidates have; more candidates share them.
@@ -126,7 +127,7 @@ func (s *svg) Stroke(path vg.Path) {
 }
 
 func (s *svg) Fill(path vg.Path) {
-	if len(path) > 0 {
+	if len(path) > 0 && s.now.ink != inkNone {
 		fmt.Fprintf(&s.out, `<path class="f %s" d="%s"/>`, s.now.ink, s.path(path))
 	}
 }
