@@ -159,6 +159,11 @@ func missing(err error, p string) error {
 	return err
 }
 
+// contextTime is when every file of a build context was last changed, so that
+// the same sources give the same layers. It is not 0: opcache takes a file of
+// that age for one without a time and compiles it anew for every request.
+var contextTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // archive writes a build context as a tar that depends on nothing but names,
 // modes and contents of the files.
 func archive(files []file) ([]byte, error) {
@@ -167,7 +172,7 @@ func archive(files []file) ([]byte, error) {
 	for _, f := range files {
 		h := &tar.Header{
 			Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)),
-			ModTime: time.Unix(0, 0), Format: tar.FormatPAX,
+			ModTime: contextTime, Format: tar.FormatPAX,
 		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, fmt.Errorf("packing %s: %w", f.name, err)

@@ -124,7 +124,7 @@ func (b *bench) build(ctx context.Context) error {
 		return err
 	}
 	if missing := plan.Missing(); len(missing) > 0 {
-		b.console.Printf("%d image(s) to build, about %s on two cores", len(missing), plan.Estimate().Round(time.Minute))
+		b.console.Printf("%d image(s) to build, about %s on two cores", len(missing), plan.Estimate().Round(10*time.Second))
 	} else {
 		b.console.Printf("images are built already")
 	}

@@ -25,3 +25,10 @@ if (!is_file('/app/php/bootstrap.php') || ini_get('expose_php') !== '') {
     fwrite(STDERR, "the application or its settings are not where they belong\n");
     exit(1);
 }
+// That opcache is on does not say that it keeps what it compiles.
+foreach (glob('/app/php/src/*.php') as $file) {
+    if (!opcache_compile_file($file) || !opcache_is_script_cached($file)) {
+        fwrite(STDERR, "opcache does not keep $file\n");
+        exit(1);
+    }
+}
