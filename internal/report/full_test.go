@@ -71,7 +71,7 @@ func full(t testing.TB) Document {
 		var lines strings.Builder
 		app, dbs := 0.0, 0.0
 		for i := range int(w.Seconds*10) + 1 {
-			fmt.Fprintf(&lines, `{"t":%d,"mono":%d,"host":{"cpus":12},"containers":{"app":{"usage_us":%d},"db":{"usage_us":%d}}}`+"\n", 1e18+int64(i)*1e8, 1e12+int64(i)*1e8, int64(app), int64(dbs))
+			fmt.Fprintf(&lines, `{"t":%d,"mono":%d,"host":{"cpus":12},"containers":{"app":{"usage_us":%d},"db":{"usage_us":%d}}}`+"\n", run.Started.UnixNano()+int64(i)*1e8, 1e12+int64(i)*1e8, int64(app), int64(dbs))
 			ramp := 1 - 0.5*math.Exp(-float64(i)/6)
 			app += 1e5 * cores * ramp * (1 + 0.03*math.Sin(float64(i)*0.9))
 			dbs += 1e5 * db * achieved / 1e6 * ramp * (1 + 0.05*math.Sin(float64(i)*0.4))

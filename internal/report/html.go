@@ -165,7 +165,7 @@ func HTML(w io.Writer, d Document) error {
 	v.Sub = fmt.Sprintf("%s · suite %s, profile %s, preset %s, flavour %s", stateWord(r.Header.State), r.Header.Suite, r.Header.Profile, r.Header.Preset, r.Header.Flavour)
 	v.Verdicts, v.Judged = verdictViews(d.Verdicts)
 	v.Figures = drawings(d)
-	v.Sizing = sizingTable(d.Plans)
+	v.Sizing = sizingTable(d)
 	if d.Comparison != nil {
 		v.Portability = portabilityOf(*d.Comparison)
 	}
@@ -182,7 +182,7 @@ func oneCoreTable(d Document) Table {
 	t := Table{ID: "one-core", Title: "What one core carries",
 		About:   "Requests per second that one core of CPU time carries: 1,000,000 over the CPU time of a request in µs.",
 		Columns: []Column{{"candidate", true, 0}}, Empty: "No window has CPU figures."}
-	list := cpuCells(d.Report)
+	list, idle := cpuCells(d.Report)
 	var scenarios []string
 	for _, c := range list {
 		if !slices.Contains(scenarios, c.scenario) {
@@ -218,12 +218,20 @@ func oneCoreTable(d Document) Table {
 			t.Rows = append(t.Rows, row)
 		}
 	}
-	t.Notes = n.lines()
+	t.Notes = append(n.lines(), idleNote(idle)...)
 	return t
 }
 
+func first(plans []sizing.Plan) sizing.Plan {
+	if len(plans) == 0 {
+		return sizing.Plan{}
+	}
+	return plans[0]
+}
+
 // sizingTable is what a rate needs, by candidate and scenario.
-func sizingTable(plans []sizing.Plan) Table {
+func sizingTable(d Document) Table {
+	plans := d.Plans
 	t := Table{ID: "sizing", Title: "What a target rate needs", Empty: "There are too few figures to plan with.",
 		Columns: []Column{{"scenario", true, 0}, {"candidate", true, 0}, {"cores by CPU time", false, 0}, {"cores by instance", false, 0}, {"database cores", false, 0}, {"peak MiB", false, 0}}}
 	show := func(a *sizing.Amount) string {
@@ -249,10 +257,14 @@ func sizingTable(plans []sizing.Plan) Table {
 				t.Rows = append(t.Rows, []string{scenario, c.ID, show(c.ByCPU), show(c.ByInstance), show(c.DatabaseCores), peak})
 			}
 		}
-		for _, s := range append(slices.Clone(p.First), p.Assumptions...) {
-			if !slices.Contains(t.Notes, s) {
-				t.Notes = append(t.Notes, s)
-			}
+	}
+	if idle := idleScenarios(d.Report); len(idle) > 0 {
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: too many cores by CPU time and for the database, because candidates were nearly idle where they were measured; go by instance", enumerate(idle)))
+	}
+	// What holds for one of the plans only, such as its mix, the table says.
+	for _, s := range append(slices.Clone(first(plans).First), first(plans).Assumptions...) {
+		if !slices.ContainsFunc(plans, func(p sizing.Plan) bool { return !slices.Contains(p.First, s) && !slices.Contains(p.Assumptions, s) }) {
+			t.Notes = append(t.Notes, s)
 		}
 	}
 	if len(t.Rows) == 0 {
@@ -508,7 +520,7 @@ func drawings(d Document) []figureView {
 	}
 	add(figureView{ID: "fig-achieved", Title: "Achieved against target", Caption: "Requests per second at the fixed rate; the dashed line is the target, the whisker the range of the repetitions. An outline alone is no evidence.",
 		See: TableRate, SeeTitle: "Fixed rate"}, achievedPanels(d))
-	add(figureView{ID: "fig-cpu", Title: "CPU per request", Caption: "CPU time of the candidate per request in µs, shorter is cheaper; the whisker is the range of the repetitions. The database's CPU stands in the table.",
+	add(figureView{ID: "fig-cpu", Title: "CPU per request", Caption: "CPU time of the candidate per request in µs, shorter is cheaper; the whisker is the range of the repetitions. The database's CPU stands in the table. " + idleCaption(d.Report),
 		See: TableRate, SeeTitle: "Fixed rate"}, cpuPanels(d))
 	panels, data := latencyPanels(d)
 	add(figureView{ID: "fig-latency", Title: "Latency percentiles", Caption: "Latency in ms of one window for each candidate: the repetition in the middle by achieved rate. Both axes are logarithmic, towards the slowest requests.",
@@ -516,8 +528,13 @@ func drawings(d Document) []figureView {
 	panels, data = tracePanels(d)
 	add(figureView{ID: "fig-cores", Title: "Cores over time", Caption: fmt.Sprintf("CPU use within one window of scenario %s: the repetition in the middle by achieved rate; for a ceiling at the best number of connections.", shown(d.Input.Run)),
 		Data: data}, panels)
-	add(figureView{ID: "fig-ceiling", Title: "Ceilings over connections", Caption: "Best repetition of each number of connections in requests per second; the vertical line is the range of the repetitions.",
-		See: TableConnections, SeeTitle: "Ceiling by connections"}, ceilingPanels(d.Report))
+	if slices.ContainsFunc(d.Input.Run.Preset.Phases, func(p profile.Phase) bool { return p.Kind == profile.KindCeiling && len(p.Connections) > 1 }) {
+		add(figureView{ID: "fig-ceiling", Title: "Ceilings over connections", Caption: "Best repetition of each number of connections in requests per second; the vertical line is the range of the repetitions.",
+			See: TableConnections, SeeTitle: "Ceiling by connections"}, ceilingPanels(d.Report))
+	} else {
+		add(figureView{ID: "fig-ceiling", Title: "Ceilings", Caption: "Best repetition in requests per second; the whisker is the range of the repetitions.",
+			See: TableCeiling, SeeTitle: "Ceiling"}, ceilingBars(d.Report))
+	}
 	return list
 }
 
@@ -745,7 +762,7 @@ func tracePanels(d Document) ([]panel, *Table) {
 					lo, hi = min(lo, q.y), max(hi, q.y)
 				}
 				end = max(end, points[len(points)-1].x)
-				l.says = "mean " + Number(mean, 2)
+				l.says, l.level = "mean "+Number(mean, 2), mean
 				o.lines = append(o.lines, l)
 				data.Rows = append(data.Rows, []string{phase.id, what.name, l.name, Number(mean, 2), Number(lo, 2), Number(hi, 2), t.name()})
 			}
@@ -753,7 +770,7 @@ func tracePanels(d Document) ([]panel, *Table) {
 				continue
 			}
 			if n := budget[what.role]; n > 0 && !r.Header.Study {
-				o.mark, o.markText = n, fmt.Sprintf("budget %s cores", analysis.Shortest(n, 0))
+				o.mark, o.markText = n, "budget "+counted(int(n), "core")
 			}
 			o.xTicks = niceTicks(0, end, 0)
 			list = append(list, lines(o))
@@ -797,6 +814,19 @@ func ceilingPanels(r analysis.Report) []panel {
 			o.xTicks = append(o.xTicks, plot.Tick{Value: float64(n), Label: strconv.Itoa(n)})
 		}
 		list = append(list, lines(o))
+	}
+	return list
+}
+
+// ceilingBars are the ceilings where there is one number of connections only.
+func ceilingBars(r analysis.Report) []panel {
+	var list []panel
+	for _, rows := range groups(r.Connections, func(row analysis.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, row.Connections }) {
+		var b []bar
+		for _, row := range rows {
+			b = append(b, statBar(r.Header, row.Cell, row.Achieved, 0))
+		}
+		list = append(list, bars(heading(r, rows[0].Phase, rows[0].Scenario), fmt.Sprintf("requests/s at %s", counted(rows[0].Connections, "connection")), b, 0, ""))
 	}
 	return list
 }

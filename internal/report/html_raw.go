@@ -113,8 +113,8 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 		return t, err
 	}
 	type reading struct {
-		t  int64
-		us map[string]int64
+		t, wall int64
+		us      map[string]int64
 	}
 	var all []reading
 	lines := bufio.NewScanner(bytes.NewReader(data))
@@ -128,7 +128,7 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
 			break // the last line may be cut off
 		}
-		r := reading{t: cmp.Or(x.Mono, x.T), us: map[string]int64{}}
+		r := reading{t: cmp.Or(x.Mono, x.T), wall: x.T, us: map[string]int64{}}
 		for name, c := range x.Containers {
 			if c.UsageUS != nil {
 				r.us[name] = *c.UsageUS
@@ -139,23 +139,36 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 				r.us[name] = *v
 			}
 		}
-		all = append(all, r)
+		if n := len(all); n == 0 || r.t > all[n-1].t { // a clock that goes backwards measures nothing
+			all = append(all, r)
+		}
 	}
 	if err := lines.Err(); err != nil {
 		return t, fmt.Errorf("reading %s: %w", s.CGroup, err)
 	}
+	// The samples enclose the window; what is before and after it is left out
+	// where the clocks of both hosts agree on when that was.
+	if !s.Start.IsZero() && s.End.After(s.Start) {
+		from, until := s.Start.UnixNano(), s.End.UnixNano()
+		var within []reading
+		for _, r := range all {
+			if r.wall >= from && r.wall <= until {
+				within = append(within, r)
+			}
+		}
+		if len(within) > len(all)/2 {
+			all = within
+		}
+	}
 	every := max(1, int(math.Ceil(float64(len(all))/tracePoints)))
 	for i := every; i < len(all); i += every {
 		a, b := all[i-every], all[i]
-		if b.t <= a.t {
-			continue
-		}
-		at := float64(b.t-all[0].t) / 1e9
+		at := (float64(b.t) - float64(all[0].t)) / 1e9
 		for name, to := range map[string]*[]point{"app": &t.app, "db": &t.db} {
 			from, ok := a.us[name]
 			until, there := b.us[name]
 			if ok && there && until >= from {
-				*to = append(*to, point{x: at, y: float64(until-from) * 1000 / float64(b.t-a.t)})
+				*to = append(*to, point{x: at, y: (float64(until) - float64(from)) * 1000 / max(1, float64(b.t)-float64(a.t))})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/portability"
+	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
 	"github.com/percore/percore/internal/store"
 )
@@ -59,8 +60,16 @@ type cpuCell struct {
 	phase               string
 }
 
-func cpuCells(r analysis.Report) []cpuCell {
-	var list []cpuCell
+// idleShare is the share of its cores below which the CPU per request of a
+// candidate says more about waiting than about work: timers, wake-ups and cold
+// caches are then spread over few requests.
+const idleShare = 0.1
+
+// cpuCells are the CPU per request of every candidate and scenario: at the fixed
+// rate, as the study has it, or else at the ceiling. A scenario in which some
+// candidate was nearly idle at the fixed rate is taken from the ceiling for all
+// of them, where that was measured, and is named.
+func cpuCells(r analysis.Report) (list []cpuCell, idle []string) {
 	add := func(c analysis.Cell, cpu *analysis.Stat) {
 		if cpu == nil {
 			return
@@ -75,18 +84,60 @@ func cpuCells(r analysis.Report) []cpuCell {
 		}
 		list = append(list, cpuCell{c.Candidate, c.Scenario, cpu, c.Evidence, c.Phase})
 	}
+	idle = idleScenarios(r)
 	for _, row := range r.Rate {
-		add(row.Cell, row.CPU)
+		if !slices.Contains(idle, row.Scenario) {
+			add(row.Cell, row.CPU)
+		}
 	}
 	for _, row := range r.Ceiling {
 		add(row.Cell, row.CPU)
 	}
+	return list, idle
+}
+
+// idleScenarios are those in which a candidate was nearly idle at the fixed
+// rate and for which the ceiling of every candidate that was measured is known.
+func idleScenarios(r analysis.Report) []string {
+	budget := float64(r.Header.Roles[profile.App].CPUs.Count())
+	var list []string
+	for _, row := range r.Rate {
+		if budget <= 0 || row.Cores == nil || row.Cores.Value >= idleShare*budget || slices.Contains(list, row.Scenario) {
+			continue
+		}
+		known := true
+		for _, other := range r.Rate {
+			if other.Scenario == row.Scenario && other.CPU != nil {
+				known = known && slices.ContainsFunc(r.Ceiling, func(c analysis.CeilingRow) bool {
+					return c.Scenario == other.Scenario && c.Candidate == other.Candidate && c.CPU != nil && (c.Evidence || !other.Evidence)
+				})
+			}
+		}
+		if known {
+			list = append(list, row.Scenario)
+		}
+	}
 	return list
+}
+
+// idleNote says where the figures of a scenario come from and why.
+func idleNote(idle []string) []string {
+	if len(idle) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", enumerate(idle), analysis.Shortest(100*idleShare, 0))}
+}
+
+func idleCaption(r analysis.Report) string {
+	if idle := idleScenarios(r); len(idle) > 0 {
+		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", enumerate(idle), analysis.Shortest(100*idleShare, 0))
+	}
+	return ""
 }
 
 func oneCore(d Document) string {
 	want := shown(d.Input.Run)
-	list := cpuCells(d.Report)
+	list, _ := cpuCells(d.Report)
 	if !slices.ContainsFunc(list, func(c cpuCell) bool { return c.scenario == want && c.evidence }) {
 		for _, c := range list {
 			if c.evidence {
@@ -219,6 +270,9 @@ func verdictLine(results []claims.Result) string {
 		list = append(list, fmt.Sprintf("%s %d", c, causes[c]))
 	}
 	text := fmt.Sprintf("%d of %d could be judged", relative+absolute, len(results))
+	if relative+absolute == 0 {
+		return fmt.Sprintf("None of %d could be judged (%s).", len(results), strings.Join(list, ", "))
+	}
 	if relative+absolute > 0 {
 		text += fmt.Sprintf(": reproduced are %d of %d ratios, orders and identities, and %d of %d figures as such", held, relative, heldAbsolute, absolute)
 	}
@@ -291,7 +345,7 @@ func comparable(r analysis.Report) string {
 	if n := len(r.Header.NotComparable); n > 0 {
 		text += ": " + r.Header.NotComparable[0]
 		if n > 1 {
-			text += fmt.Sprintf(" (and %d more reasons, below)", n-1)
+			text += fmt.Sprintf(" (and %s)", counted(n-1, "more reason"))
 		}
 	}
 	return strings.TrimSuffix(text, ".") + "."

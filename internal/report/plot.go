@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -177,6 +178,7 @@ type line struct {
 	marks  bool // a marker at every point
 	hollow bool // no evidence
 	says   string
+	level  float64 // where the name stands; 0 is at the last point
 }
 
 // chart says how a line panel is drawn.
@@ -300,13 +302,17 @@ func lines(o chart) panel {
 		ends := make([]vg.Length, len(o.lines))
 		for i, l := range o.lines {
 			if len(l.points) > 0 {
-				ends[i] = y(l.points[len(l.points)-1].y)
+				ends[i] = y(cmp.Or(l.level, l.points[len(l.points)-1].y))
 			}
 		}
 		ends = apart(ends, 13, c.Min.Y+5, c.Max.Y)
 		for i, l := range o.lines {
 			if len(l.points) > 0 {
-				c.FillText(style(p, inkOf(l.ink), smallText, draw.XLeft, draw.YCenter), vg.Point{X: x(l.points[len(l.points)-1].x) + 8, Y: ends[i]}, l.name)
+				at := l.points[len(l.points)-1].x
+				if l.level > 0 {
+					at = xMax
+				}
+				c.FillText(style(p, inkOf(l.ink), smallText, draw.XLeft, draw.YCenter), vg.Point{X: x(at) + 8, Y: ends[i]}, l.name)
 			}
 		}
 	}))
