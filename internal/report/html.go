@@ -164,6 +164,7 @@ func HTML(w io.Writer, d Document) error {
 	}
 	v.Sub = fmt.Sprintf("%s · suite %s, profile %s, preset %s, flavour %s", stateWord(r.Header.State), r.Header.Suite, r.Header.Profile, r.Header.Preset, r.Header.Flavour)
 	v.Verdicts, v.Judged = verdictViews(d.Verdicts)
+	v.Facts = slices.DeleteFunc(v.Facts, func(f fact) bool { return f.Name == "versions" }) // a table has them
 	v.Figures = drawings(d)
 	v.Sizing = sizingTable(d)
 	if d.Comparison != nil {
