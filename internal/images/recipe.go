@@ -94,7 +94,7 @@ func standIns() []Recipe {
 		return Recipe{
 			Name: name, Method: Dockerfile, Dockerfile: "candidates/images/debian/php.Dockerfile",
 			From: base, Args: map[string]string{"PHP_SOURCE": PHPSource, "VARIANT_FLAGS": flags},
-			Estimate: 4 * time.Minute,
+			Estimate: 150 * time.Second,
 		}
 	}
 	return []Recipe{

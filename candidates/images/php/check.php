@@ -9,7 +9,10 @@ foreach (['json', 'openssl', 'pdo_pgsql', 'Zend OPcache'] as $extension) {
         exit(1);
     }
 }
-$settings = ['opcache.enable' => '1', 'opcache.enable_cli' => '1', 'opcache.validate_timestamps' => '0', 'opcache.jit' => 'disable'];
+$settings = ['opcache.enable' => '1', 'opcache.enable_cli' => '1', 'opcache.validate_timestamps' => '0'];
+if (ini_get('opcache.jit') !== false) { // false when it is not compiled in
+    $settings['opcache.jit'] = 'disable';
+}
 foreach ($settings as $name => $value) {
     if (ini_get($name) !== $value) {
         fwrite(STDERR, "$name is " . var_export(ini_get($name), true) . ", not $value\n");
