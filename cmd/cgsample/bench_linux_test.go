@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,23 +82,39 @@ func cpuTime(b *testing.B, cmd *exec.Cmd) (time.Duration, int) {
 }
 
 // perSample reports the CPU time of one sample: a long run less a short one, so
-// that the start of the process is not in it.
+// that the start of the process is not in it. It does so on a machine that does
+// nothing else, where waking up costs more than the sample, and on one whose
+// CPUs are all busy, as they are while a window is measured.
 func perSample(b *testing.B, run func(samples int) *exec.Cmd) {
-	b.Helper()
-	for b.Loop() {
-		short, n1 := cpuTime(b, run(1))
-		long, n2 := cpuTime(b, run(101))
-		if n2-n1 < 90 {
-			b.Fatalf("only %d and %d samples", n1, n2)
+	measure := func(b *testing.B) {
+		b.Helper()
+		for b.Loop() {
+			short, n1 := cpuTime(b, run(1))
+			long, n2 := cpuTime(b, run(201))
+			if n2-n1 < 180 {
+				b.Fatalf("only %d and %d samples", n1, n2)
+			}
+			us := float64((long - short).Nanoseconds()) / 1e3 / float64(n2-n1)
+			b.ReportMetric(us, "cpu-µs/sample")
+			b.ReportMetric(us*10/1e6*100, "%core@10Hz")
+			b.ReportMetric(0, "ns/op")
 		}
-		us := float64((long - short).Nanoseconds()) / 1e3 / float64(n2-n1)
-		b.ReportMetric(us, "cpu-µs/sample")
-		b.ReportMetric(us*10/1e6*100, "%core@10Hz")
-		b.ReportMetric(0, "ns/op")
 	}
+	b.Run("machine=idle", measure)
+	b.Run("machine=busy", func(b *testing.B) {
+		var end atomic.Bool
+		defer end.Store(true)
+		for range runtime.NumCPU() {
+			go func() {
+				for !end.Load() {
+				}
+			}()
+		}
+		measure(b)
+	})
 }
 
-// BenchmarkSampler runs cgsample at 10 Hz on two real cgroups for ten seconds.
+// BenchmarkSampler runs cgsample at 10 Hz on two real cgroups for twenty seconds.
 func BenchmarkSampler(b *testing.B) {
 	pids, _ := groups(b)
 	binary := filepath.Join(b.TempDir(), "cgsample")

@@ -12,8 +12,9 @@ package cgroup
 // A counter is nil when the kernel does not offer it; zero means that the
 // kernel said zero.
 type Sample struct {
-	T          int64                `json:"t"`    // CLOCK_REALTIME in ns since 1970, taken before the counters were read
-	Mono       int64                `json:"mono"` // CLOCK_MONOTONIC in ns: stands still while the host is suspended
+	T          int64                `json:"t"`                // CLOCK_REALTIME in ns since 1970, taken before the counters were read
+	Mono       int64                `json:"mono"`             // CLOCK_MONOTONIC in ns: stands still while the host is suspended
+	SlowT      int64                `json:"slow_t,omitempty"` // when all but usage_us, and what the kernel has in the same file, was read; as T, and at most a second before it
 	Host       Host                 `json:"host"`
 	Containers map[string]Container `json:"containers"`
 }

@@ -110,7 +110,8 @@ func (s *Sampler) child(fd, report, parent int, interval, longest int64) {
 
 	start := s.clock.monotonic()
 	for last := false; ; {
-		line, err := s.Sample()
+		last = last || s.clock.monotonic()-start >= longest
+		line, err := s.Sample(last)
 		if err != nil {
 			s.fail(report, err)
 		}
@@ -119,10 +120,10 @@ func (s *Sampler) child(fd, report, parent int, interval, longest int64) {
 			_ = rawWrite(report, r.said[:])
 			exit(1)
 		}
-		now := s.clock.monotonic()
-		if last || now-start >= longest {
+		if last {
 			exit(0)
 		}
+		now := s.clock.monotonic()
 		if ppid, _, _ := syscall.RawSyscall(syscall.SYS_GETPPID, 0, 0, 0); int(ppid) != parent {
 			exit(1) // it ended before its end could be announced
 		}

@@ -18,13 +18,11 @@ func (s *Sampler) Run(w io.Writer, interval, longest time.Duration, stop <-chan 
 	defer timer.Stop()
 	<-timer.C
 	for {
-		if err := s.writeTo(w); err != nil {
+		last := !time.Now().Before(end)
+		if err := s.writeTo(w, last); err != nil || last {
 			return err
 		}
 		now := time.Now()
-		if !now.Before(end) {
-			return nil
-		}
 		due := start.Add(nextDue(now.Sub(start), interval))
 		if due.After(end) {
 			due = end
@@ -33,7 +31,7 @@ func (s *Sampler) Run(w io.Writer, interval, longest time.Duration, stop <-chan 
 		select {
 		case <-timer.C:
 		case <-stop:
-			return s.writeTo(w)
+			return s.writeTo(w, true)
 		}
 	}
 }
@@ -43,8 +41,8 @@ func nextDue(elapsed, interval time.Duration) time.Duration {
 	return elapsed - elapsed%interval + interval
 }
 
-func (s *Sampler) writeTo(w io.Writer) error {
-	line, err := s.Sample()
+func (s *Sampler) writeTo(w io.Writer, all bool) error {
+	line, err := s.Sample(all)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/percore/percore/internal/cgroup/kernel"
 )
@@ -155,11 +156,18 @@ func parseCPUPressure(b []byte, r *reading) error {
 	return err
 }
 
+// slowEvery is how often everything but CPU time is read. Memory moves slowly,
+// and the other counters only count for what they grew by from the first sample
+// to the last; reading them ten times a second would make up most of what a
+// sample costs.
+const slowEvery = time.Second
+
 // source is one kernel file that stays open.
 type source struct {
 	file  *os.File
 	fd    int
 	parse parse
+	slow  bool // whether it is read every slowEvery only
 }
 
 type container struct {
@@ -177,6 +185,8 @@ type Sampler struct {
 	stat, load source
 	host       kernel.ProcStat
 	load1      int64 // hundredths
+	slowWall   int64 // when the slow files were read last, CLOCK_REALTIME in ns
+	slowMono   int64 // the same, CLOCK_MONOTONIC; 0 before the first sample
 	clock      clock
 	raw        raw // of the process that samples
 }
@@ -245,6 +255,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 	var list []candidate
 	want := func(dir, file string, p parse) { list = append(list, candidate{dir, file, p}) }
 
+	// The file that holds CPU time comes first: it alone is read for every sample.
 	if g.unified.v2 {
 		// CPU time is here even while the v1 controllers are in use, in one file and
 		// in µs where cpuacct.stat counts in ticks.
@@ -291,7 +302,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		if err != nil {
 			return err
 		}
-		src := source{file: f, fd: int(f.Fd()), parse: x.parse}
+		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: len(c.sources) > 0}
 		b, err := s.read(&src)
 		if errors.Is(err, syscall.EOPNOTSUPP) { // pressure is compiled in and switched off
 			f.Close()
@@ -348,11 +359,17 @@ func (s *Sampler) readHost() error {
 	return nil
 }
 
-// readContainer reads all counters of a container, or marks it as gone.
-func (s *Sampler) readContainer(c *container) error {
-	c.reading = reading{}
+// readContainer reads the CPU time of a container, or all of its counters, or
+// marks it as gone.
+func (s *Sampler) readContainer(c *container, all bool) error {
+	if all {
+		c.reading = reading{}
+	}
 	for i := range c.sources {
 		src := &c.sources[i]
+		if src.slow && !all {
+			continue
+		}
 		b, err := s.read(src)
 		if err == nil {
 			err = src.parse(b, &c.reading)
@@ -387,28 +404,38 @@ func (s *Sampler) Close() {
 	}
 }
 
-// Sample reads every counter once and returns the line, newline included, which
-// is valid until the next call. The clocks are read first. A container whose
-// cgroup has been removed is marked as gone and the others go on.
-func (s *Sampler) Sample() ([]byte, error) {
+// Sample reads the CPU time of every container and returns the line, newline
+// included, which is valid until the next call. Everything else is read when a
+// second has passed since it was, and when all is set, as it must be for the
+// first and the last sample; in between a line repeats it and says when it was
+// read. The clocks are read first. A container whose cgroup has been removed is
+// marked as gone and the others go on.
+func (s *Sampler) Sample(all bool) ([]byte, error) {
 	mono := s.clock.monotonic()
 	wall := s.clock.wall()
+	all = all || s.slowMono == 0 || mono-s.slowMono >= int64(slowEvery)
+	if all {
+		s.slowMono, s.slowWall = mono, wall
+	}
 	for i := range s.containers {
 		c := &s.containers[i]
 		if c.gone {
 			continue
 		}
-		if err := s.readContainer(c); err != nil {
+		if err := s.readContainer(c, all); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.readHost(); err != nil {
-		return nil, err
+	if all {
+		if err := s.readHost(); err != nil {
+			return nil, err
+		}
 	}
 
 	b := s.line[:0]
 	b = number(b, `{"t":`, wall)
 	b = number(b, `,"mono":`, mono)
+	b = number(b, `,"slow_t":`, s.slowWall)
 	h := &s.host
 	b = number(b, `,"host":{"cpus":`, int64(len(h.CPU)))
 	b = number(b, `,"total_us":`, h.All.Total())

@@ -83,7 +83,7 @@ func sample(tb testing.TB, root, proc string, targets ...Target) cgroup.Sample {
 		tb.Fatal(err)
 	}
 	defer s.Close()
-	line, err := s.Sample()
+	line, err := s.Sample(true)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -255,13 +255,60 @@ func TestSampleDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := testing.AllocsPerRun(100, func() {
-			if _, err := s.Sample(); err != nil {
+			if _, err := s.Sample(true); err != nil {
 				t.Fatal(err)
 			}
 		}); n != 0 {
 			t.Errorf("%s: %v allocations a sample", layout, n)
 		}
 		s.Close()
+	}
+}
+
+// TestSlowCounters: CPU time is read for every sample, memory once a second and
+// whenever all is asked for, and the line says when.
+func TestSlowCounters(t *testing.T) {
+	root, proc := tree(t, "v2")
+	s, err := Open(root, proc, []Target{{"app", v2App}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	read := func(all bool) cgroup.Sample {
+		t.Helper()
+		line, err := s.Sample(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decode(t, line)
+	}
+	first := read(false)
+	if first.SlowT != first.T {
+		t.Errorf("the first sample was not whole: read at %d, says %d", first.T, first.SlowT)
+	}
+	dir := filepath.Join(root, "docker", appID)
+	overwrite := func(file, text string) {
+		t.Helper()
+		// In place: the sampler keeps the file open.
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	overwrite("cpu.stat", "usage_usec 999999\nuser_usec 1\nsystem_usec 2\n")
+	overwrite("memory.current", "12345\n")
+
+	second := read(false)
+	app := second.Containers["app"]
+	if *app.UsageUS != 999999 || *app.Memory != *first.Containers["app"].Memory || second.SlowT != first.T {
+		t.Errorf("usage %d, memory %d, read at %d", *app.UsageUS, *app.Memory, second.SlowT)
+	}
+	if third := read(true); *third.Containers["app"].Memory != 12345 || third.SlowT != third.T {
+		t.Errorf("memory %d, read at %d of %d", *third.Containers["app"].Memory, third.SlowT, third.T)
+	}
+	overwrite("memory.current", "54321\n")
+	s.slowMono -= int64(slowEvery)
+	if fourth := read(false); *fourth.Containers["app"].Memory != 54321 {
+		t.Errorf("memory was not read after a second: %d", *fourth.Containers["app"].Memory)
 	}
 }
 
@@ -272,13 +319,13 @@ func TestGoneContainerIsMarkedAndTheOthersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.Sample(); err != nil {
+	if _, err := s.Sample(true); err != nil {
 		t.Fatal(err)
 	}
 	// The kernel answers ENODEV for an open file of a removed cgroup.
 	s.containers[0].sources[1].parse = func([]byte, *reading) error { return syscall.ENODEV }
 	for range 2 {
-		line, err := s.Sample()
+		line, err := s.Sample(true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +352,7 @@ func TestUnreadableCounterStopsWithOneSentence(t *testing.T) {
 	if err := os.WriteFile(file, []byte("usage_usec none\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Sample()
+	_, err = s.Sample(true)
 	if err == nil || IsInput(err) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("error %v", err)
 	}
@@ -464,7 +511,7 @@ func BenchmarkSample(b *testing.B) {
 			defer s.Close()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Sample(); err != nil {
+				if _, err := s.Sample(true); err != nil {
 					b.Fatal(err)
 				}
 			}
