@@ -48,6 +48,7 @@ esac`,
 	"mmdebstrap":     `:`,
 	"newuidmap":      `:`,
 	"shellcheck":     `:`,
+	"chromium":       `:`,
 	"xcode-select":   `[ -e "$STATE/clt" ]`,
 	"apt-cache":      `[ -e "$STATE/docker-cli" ] && echo "docker-cli - command line interface" || :`,
 	"systemctl":      `touch "$STATE/up"`,
@@ -80,7 +81,7 @@ for p in "$@"; do
 	gcc) cp "$FAKES/cc" "$BIN" ;;
 	golang-go) cp "$FAKES/go" "$BIN" ;;
 	uidmap) cp "$FAKES/newuidmap" "$BIN" ;;
-	mmdebstrap | shellcheck | cgroupfs-mount) cp "$FAKES/$p" "$BIN" ;;
+	mmdebstrap | shellcheck | chromium | cgroupfs-mount) cp "$FAKES/$p" "$BIN" ;;
 	esac
 done
 [ ! -e "$STATE/postinst-starts" ] || touch "$STATE/up"`,
@@ -517,7 +518,7 @@ func TestBootstrap(t *testing.T) {
 		{
 			name:    "what the tests need",
 			machine: machine{have: append([]string{"apt-get", "apt-cache"}, ready...), state: []string{"up"}, files: release, purpose: "test"},
-			says:    []string{"installing shellcheck"},
+			says:    []string{"installing shellcheck chromium"},
 		},
 		{
 			name:    "a purpose that does not exist",
