@@ -85,7 +85,7 @@ type Overhead struct {
 // DefaultOverhead is what a two-core machine took. It is assumed until a block
 // of the run itself has been measured.
 func DefaultOverhead() Overhead {
-	return Overhead{Block: 8 * time.Second, Generate: 1500 * time.Millisecond}
+	return Overhead{Block: 3 * time.Second, Generate: 700 * time.Millisecond}
 }
 
 // nominal is the time in which the load generator runs, with the pauses, and

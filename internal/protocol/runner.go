@@ -66,6 +66,7 @@ type Runner struct {
 	Suite       profile.Suite
 	SharedCores bool // whether the profile shares cores on purpose
 	Observer    Observer
+	Tail        time.Duration // what the caller does after the last window, for the estimate
 
 	layout   layout
 	started  time.Time
@@ -381,13 +382,16 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.Probe
 // probe and warm-ups.
 func (r *Runner) progress(index int, warm bool) Progress {
 	o, measured := r.overhead.estimate()
-	p := Progress{Block: index + 1, Blocks: len(r.Plan.Blocks), Windows: r.Plan.Windows(), Window: r.Finished(), Elapsed: time.Since(r.started), Measured: measured}
+	p := Progress{
+		Block: index + 1, Blocks: len(r.Plan.Blocks), Window: r.Finished(), Windows: r.Plan.Windows(),
+		Elapsed: time.Since(r.started), Remaining: r.Tail, Measured: measured,
+	}
 	b := r.Plan.Blocks[index]
 	switch n := len(r.pending(b)); {
 	case n > 0 && warm:
-		p.Remaining = time.Duration(n) * (b.Phase.Window.Std() + b.Phase.Cooldown.Std() + o.Generate)
+		p.Remaining += time.Duration(n) * (b.Phase.Window.Std() + b.Phase.Cooldown.Std() + o.Generate)
 	case n > 0:
-		p.Remaining = r.Plan.BlockTime(b, n, o)
+		p.Remaining += r.Plan.BlockTime(b, n, o)
 	}
 	for _, b := range r.Plan.Blocks[index+1:] {
 		if n := len(r.pending(b)); n > 0 {

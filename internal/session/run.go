@@ -212,7 +212,7 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	}
 	r := &protocol.Runner{
 		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
-		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(),
+		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(), Tail: neutralTime,
 	}
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
@@ -222,6 +222,9 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	}
 	return b.neutral(ctx, st)
 }
+
+// neutralTime is about how long neutral takes.
+const neutralTime = 10 * time.Second
 
 // neutral measures what is the machine's own and no candidate's, once a run and
 // when nothing else runs: fsync on the database's volume, and how many RSA
