@@ -25,7 +25,7 @@ import (
 const slow = 4 * time.Second
 
 var (
-	count = flag.Int("requests", 1500, "how many requests are generated")
+	count = flag.Int("requests", 600, "how many requests are generated")
 	seed  = flag.Uint64("seed", 1, "seed of the generator")
 )
 

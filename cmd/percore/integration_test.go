@@ -42,7 +42,26 @@ var binary = sync.OnceValues(func() (string, error) {
 // command is a percore command line in the checkout, with results of its own.
 type command struct {
 	*exec.Cmd
-	out bytes.Buffer
+	out  bytes.Buffer
+	done chan struct{} // closed when a started command has ended
+}
+
+// start runs the command in the background; whatever happens to the test, it
+// does not outlive it.
+func (c *command) start(t *testing.T) {
+	t.Helper()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.done = make(chan struct{})
+	go func() {
+		defer close(c.done)
+		_ = c.Wait() // its exit code says more
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGINT)
+		<-c.done
+	})
 }
 
 func percore(t *testing.T, results string, args ...string) *command {
@@ -226,7 +245,7 @@ func assertNoSecrets(t *testing.T, dir string) {
 	t.Helper()
 	secret := regexp.MustCompile(`eyJ[A-Za-z0-9_-]{10,}\.|PRIVATE KEY`)
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -240,10 +259,15 @@ func assertNoSecrets(t *testing.T, dir string) {
 	}
 }
 
-// await waits until the events of the newest run satisfy a condition.
-func await(t *testing.T, results, what string, ready func([]store.Event) bool) *store.Store {
+// await waits until the events of the command's run satisfy a condition.
+func await(t *testing.T, c *command, results, what string, ready func([]store.Event) bool) *store.Store {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		select {
+		case <-c.done:
+			t.Fatalf("percore ended before %s with exit code %d\n%s", what, c.ProcessState.ExitCode(), c.out.String())
+		default:
+		}
 		dir, err := store.Find(results, "latest")
 		if err != nil {
 			continue
@@ -272,15 +296,13 @@ func TestKillAndResume(t *testing.T) {
 	results := t.TempDir()
 	preset := write(t, "short.yaml", shortPreset)
 	c := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth,read")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	st := await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	c.start(t)
+	st := await(t, c, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
 	time.Sleep(2 * time.Second) // into the next window
 	if err := c.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	c.Wait()
+	<-c.done
 	killed := only(t, results)
 	run := killed.Run()
 	if s := killed.Summary().State; s != store.StateInterrupted {
@@ -337,14 +359,12 @@ func TestKillAndResume(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	results := t.TempDir()
 	c := percore(t, results, "run", "--preset", write(t, "short.yaml", shortPreset), "--candidates", "go", "--scenarios", "auth")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	c.start(t)
+	await(t, c, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	c.Wait()
+	<-c.done
 	st := only(t, results)
 	if c.ProcessState.ExitCode() != 1 || st.Summary().State != store.StateInterrupted || st.Summary().Done != 1 {
 		t.Errorf("exit code %d, %+v", c.ProcessState.ExitCode(), st.Summary())
@@ -406,10 +426,8 @@ func TestThrottledGate(t *testing.T) {
 	results := t.TempDir()
 	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 100))
 	c := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	st := await(t, results, "the probe", func(events []store.Event) bool {
+	c.start(t)
+	st := await(t, c, results, "the probe", func(events []store.Event) bool {
 		return slices.ContainsFunc(events, func(e store.Event) bool { return e.Type == store.EventProbe })
 	})
 	e := dockerEngine(t)
@@ -432,8 +450,8 @@ func TestThrottledGate(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if err := c.Wait(); err != nil {
-		t.Fatalf("%v\n%s", err, c.out.String())
+	if <-c.done; c.ProcessState.ExitCode() != 0 {
+		t.Fatalf("exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
 	}
 	readings := gate(t, only(t, results), protocol.GateThrottled)
 	if !readings[0].Failed() || readings[0].Reading <= 0 || len(readings) < 2 {
@@ -474,10 +492,8 @@ roles:
 func TestDatabaseGone(t *testing.T) {
 	results := t.TempDir()
 	c := percore(t, results, "run", "--preset", write(t, "short.yaml", shortPreset), "--candidates", "go", "--scenarios", "read")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	st := await(t, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
+	c.start(t)
+	st := await(t, c, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
 	e := dockerEngine(t)
 	dbs, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: string(profile.DB)})
 	if err != nil || len(dbs) != 1 {
@@ -486,7 +502,7 @@ func TestDatabaseGone(t *testing.T) {
 	if err := e.Container(dbs[0].ID, dbs[0].Name).Signal(context.Background(), "SIGKILL"); err != nil {
 		t.Fatal(err)
 	}
-	c.Wait()
+	<-c.done
 	after := only(t, results)
 	if code := c.ProcessState.ExitCode(); code != 1 || after.Summary().Done < 1 {
 		t.Errorf("exit code %d, %+v\n%s", code, after.Summary(), c.out.String())

@@ -142,6 +142,7 @@ func (f *runFlags) run(ctx context.Context, a *app) error {
 	if st != nil {
 		dir = st.Dir()
 		err = session.Resume(ctx, p, st, c)
+		err = errors.Join(err, st.Close())
 	} else {
 		dir, err = session.Run(ctx, p, c)
 	}

@@ -36,8 +36,9 @@ func Live(ctx context.Context, e *engine.Engine) ([]string, error) {
 }
 
 // runs sorts the runs that have containers on the engine into those whose
-// driver is connected, or which began less than young ago, and the dead. Runs
-// that share the engine are neither, unless a scope of labels asks for them.
+// driver is connected, or whose first container, that of the tools, is younger
+// than young, and the dead. Runs that share the engine are neither, unless a
+// scope of labels asks for them.
 func runs(ctx context.Context, e *engine.Engine, scope map[string]string, young time.Duration) (live, dead []string, err error) {
 	labels := map[string]string{engine.Label: "1", engine.LabelRun: ""}
 	maps.Copy(labels, scope)
@@ -51,8 +52,14 @@ func runs(ctx context.Context, e *engine.Engine, scope map[string]string, young 
 			continue
 		}
 		run := c.Run()
-		alive[run] = alive[run] || time.Since(c.Created) < young
-		if c.Running && c.Labels[engine.LabelRole] == whatTools && !alive[run] {
+		if _, known := alive[run]; !known {
+			alive[run] = false
+		}
+		if c.Labels[engine.LabelRole] != whatTools || alive[run] {
+			continue
+		}
+		alive[run] = time.Since(c.Created) < young
+		if c.Running && !alive[run] {
 			state, err := e.Container(c.ID, c.Name).Inspect(ctx)
 			if err != nil {
 				continue // removed meanwhile
@@ -75,15 +82,9 @@ func runs(ctx context.Context, e *engine.Engine, scope map[string]string, young 
 // tools container and ties it to this process.
 func (l *Lab) claim(ctx context.Context, h *Host) error {
 	if !l.cfg.Shared || len(l.cfg.scope) > 0 {
-		live, dead, err := runs(ctx, h.Engine, l.cfg.scope, l.cfg.infancy)
+		dead, err := l.alone(ctx, h)
 		if err != nil {
 			return err
-		}
-		if slices.Contains(live, l.cfg.RunID) {
-			return fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
-		}
-		if len(live) > 0 {
-			return fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", live[0], h.Engine.Host())
 		}
 		for _, run := range dead {
 			removed, err := removeRun(ctx, h.Engine, run)
@@ -122,6 +123,41 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	}
 	l.leases = append(l.leases, release)
 	return nil
+}
+
+// alone returns when no other run is being measured on the host, with the dead
+// runs whose leftovers may go. A run whose driver may just be connecting, or may
+// just have been killed, is waited for until it is clear which. This run itself
+// is only ever dead: its results folder is locked for this process.
+func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
+	for waiting := false; ; waiting = true {
+		connected, _, err := runs(ctx, h.Engine, l.cfg.scope, 0)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(connected, l.cfg.RunID) {
+			return nil, fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
+		}
+		if len(connected) > 0 {
+			return nil, fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", connected[0], h.Engine.Host())
+		}
+		young, dead, err := runs(ctx, h.Engine, l.cfg.scope, l.cfg.infancy)
+		if err != nil {
+			return nil, err
+		}
+		young = slices.DeleteFunc(young, func(run string) bool { return run == l.cfg.RunID })
+		if len(young) == 0 {
+			return dead, nil
+		}
+		if !waiting {
+			l.cfg.Say("waiting up to %s to see whether run %s is being measured", l.cfg.infancy, young[0])
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }
 
 // lease starts a process in the container that lives as long as this one.

@@ -626,7 +626,7 @@ func TestFactsOfTheImages(t *testing.T) {
 func TestCheck(t *testing.T) {
 	l := newLab(t, nil)
 	ctx := t.Context()
-	check, err := l.StartCheck(ctx, "go")
+	check, err := l.StartCheck(ctx, "answers")
 	if err != nil {
 		t.Fatal(err)
 	}
