@@ -122,7 +122,7 @@ func good() *bench {
 		Engine: b.engine, Images: b.images, Host: b.host, Driver: b.driver,
 		Live:     func(context.Context) ([]string, error) { return b.live, nil },
 		Profiles: func(name string) (profile.Profile, error) { return profile.FindProfile("../..", name) },
-		Profile:  "auto", Flavour: profile.FlavourAuto, Results: "/work/results",
+		Profile:  "auto", Flavour: profile.FlavourAuto, Results: "/srv/results",
 		Now: func() time.Time { return now },
 	}
 	return b
@@ -241,7 +241,7 @@ func TestChecks(t *testing.T) {
 			b.driver.os = "darwin"
 			b.images.missing = []images.Recipe{{Name: "base", Method: images.Bootstrap}}
 		}, "debian flavour", Fail, []string{"darwin"}, "FLAVOUR=published"},
-		{"no space for results", func(b *bench) { b.driver.free = 10 * mib }, "disk of the driver", Fail, []string{"10.0 MiB free for /work/results"}, "--results"},
+		{"no space for results", func(b *bench) { b.driver.free = 10 * mib }, "disk of the driver", Fail, []string{"10.0 MiB free for /srv/results"}, "--results"},
 		{"little space for results", func(b *bench) { b.driver.free = 500 * mib }, "disk of the driver", Warn, []string{"500.0 MiB"}, "--results"},
 		{"a clock that nobody sets", func(b *bench) { b.driver.tools["timedatectl"] = "no" }, "time synchronisation", Warn, []string{"not synchronised"}, "set-ntp"},
 	}
