@@ -15,6 +15,7 @@ import (
 	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
 	"github.com/percore/percore/internal/portability"
 	"github.com/percore/percore/internal/report"
 	"github.com/percore/percore/internal/sizing"
@@ -37,7 +38,7 @@ func newReportCmd(a *app) *cobra.Command {
 		Long: "Report writes what a run measured: the answers in five lines, a verdict for each\n" +
 			"published claim, tables and plots. RUN is the id of a run or the beginning of one, latest,\n" +
 			"or the path of a results folder. The raw folder of the published study (meta.json and\n" +
-			"raw/) is read as well.\n\n" +
+			"raw/) is read as well, and published lists the published figures.\n\n" +
 			"  text   tables for the terminal (the default)\n" +
 			"  html   one page that opens offline, with plots (docs/report-html.md)\n" +
 			"  md     fits a comment on a pull request\n" +
@@ -57,6 +58,9 @@ func newReportCmd(a *app) *cobra.Command {
 			}
 			if against != "" && o.Format != "html" {
 				return fail.Input("only the page compares with another run; add --html or leave out --against, and see percore compare")
+			}
+			if args[0] == baseline.Name {
+				return a.published(o.Format, out, force)
 			}
 			src, err := a.open(args[0])
 			if err != nil {
@@ -196,6 +200,27 @@ func (a *app) document(src source, against string) (report.Document, error) {
 		d.Comparison = &c
 	}
 	return d, nil
+}
+
+// published lists the published figures, which have no windows and so neither
+// plots nor benchmark lines.
+func (a *app) published(format, out string, force bool) error {
+	if err := sheet.CheckFormat(format); err != nil {
+		return fail.Input("the published figures have no windows for %s; take text, md, csv or json, and see percore compare published RUN", format)
+	}
+	studies, err := baseline.Studies()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := sheet.Write(&text, format, baseline.Document(studies), studies); err != nil {
+		return err
+	}
+	if out != "" {
+		return writeOut(out, text.Bytes(), force)
+	}
+	_, err = a.stdout.Write(text.Bytes())
+	return err
 }
 
 // open reads what a person named: a run, or the study's raw folder.

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/baseline"
+	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/report"
 )
 
@@ -13,6 +15,9 @@ func newShowCmd(a *app) *cobra.Command {
 		Short: "show a run: what it is, how far it has come, every window with its gates",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] == baseline.Name {
+				return fail.Input("the published figures are no run; percore report published lists them")
+			}
 			src, err := a.open(args[0])
 			if err != nil {
 				return err

@@ -112,7 +112,7 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	if h != l.host(profile.Load) {
 		s.CPUs = "" // the load role's CPUs are another machine's
 	}
-	c, err := h.Engine.Run(ctx, s)
+	c, err := l.run(ctx, h, s)
 	if err != nil {
 		return err
 	}

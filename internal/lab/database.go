@@ -62,7 +62,7 @@ func (l *Lab) startDatabase(ctx context.Context) error {
 	s.Volumes = map[string]string{volume: dataPath}
 	l.cfg.Say("starting the database")
 	var err error
-	if l.db, err = h.Engine.Run(ctx, s); err != nil {
+	if l.db, err = l.run(ctx, h, s); err != nil {
 		return err
 	}
 	l.sql = postgres.New(func(ctx context.Context) (net.Conn, error) { return l.db.DialUnix(ctx, socketPath) })

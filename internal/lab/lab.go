@@ -84,6 +84,9 @@ type Config struct {
 	ReadyTimeout time.Duration
 	// Say is told what is being done, one line each; nil for silence.
 	Say func(format string, args ...any)
+	// Trace is told every container that is started, as a command line without
+	// tokens and passwords; nil for silence.
+	Trace func(format string, args ...any)
 
 	// For tests only.
 	outFile string            // where the load generator writes
@@ -126,6 +129,9 @@ func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	}
 	if cfg.Say == nil {
 		cfg.Say = func(string, ...any) {}
+	}
+	if cfg.Trace == nil {
+		cfg.Trace = func(string, ...any) {}
 	}
 	if cfg.infancy == 0 {
 		cfg.infancy = infancy

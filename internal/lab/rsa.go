@@ -26,7 +26,7 @@ func (l *Lab) RSAVerify(ctx context.Context) (perSecond float64, err error) {
 	s.Network, s.HostNetwork = "", false
 	s.Entrypoint = []string{"sh", "-c"}
 	s.Cmd = []string{rsaCommand}
-	c, err := l.host(profile.App).Engine.Run(ctx, s)
+	c, err := l.run(ctx, l.host(profile.App), s)
 	if err != nil {
 		return 0, err
 	}

@@ -135,7 +135,7 @@ func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
 
 // start runs a server's container and waits until the path answers 200.
 func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path string, grace time.Duration) (protocol.Server, error) {
-	c, err := l.host(profile.App).Engine.Run(ctx, spec)
+	c, err := l.run(ctx, l.host(profile.App), spec)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}

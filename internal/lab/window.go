@@ -97,7 +97,7 @@ func (l *Lab) createLoad(ctx context.Context, w protocol.Load) (*engine.Containe
 		// The tools container's network spares setting one up for each window.
 		s.Network, s.NetworkOf = "", l.tools[l.host(profile.Load)]
 	}
-	return l.host(profile.Load).Engine.Create(ctx, s)
+	return l.create(ctx, l.host(profile.Load), s)
 }
 
 // span is a time from a host's clock to a later one.
@@ -237,7 +237,7 @@ func (l *Lab) createSampler(ctx context.Context, srv *server, w protocol.Load) (
 	}
 	s.HostPID, s.HostCgroup = true, true
 	s.Binds = []engine.Bind{{Host: "/sys/fs/cgroup", Path: "/host/cgroup"}}
-	return h.Engine.Create(ctx, s)
+	return l.create(ctx, h, s)
 }
 
 // startSampler starts the sampler and waits for its first line.

@@ -266,7 +266,7 @@ func (b *bench) up(ctx context.Context, runID string) error {
 	b.console.Transient("starting PostgreSQL")
 	b.lab, err = lab.New(ctx, lab.Config{
 		RunID: runID, Profile: b.Profile, Suite: b.Suite, Flavour: b.Profile.Flavour, Images: tags,
-		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: lab.Local(b.Engine), Say: b.console.Status,
+		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: lab.Local(b.Engine), Say: b.console.Status, Trace: b.console.Debugf,
 	})
 	if err != nil {
 		return err
