@@ -11,6 +11,7 @@ package sizing
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -196,6 +197,9 @@ func (p *Plan) candidate(set *figures.Set, id string) Candidate {
 		c.CPU = &scaled
 		by := scaled.scale(r.Rate / 1e6 * free)
 		c.ByCPU = &by
+		if idle := nearlyIdle(set, id, r.Mix); from == figures.PhaseRate && len(idle) > 0 {
+			c.Remarks = append(c.Remarks, fmt.Sprintf("it was nearly idle in %s at the fixed rate, where waking up costs more than the work: cores by CPU time are too many, go by instance", strings.Join(idle, " and ")))
+		}
 		if from != figures.PhaseRate {
 			c.Remarks = append(c.Remarks, "CPU per request is that of the "+from+" phase")
 		}
@@ -361,6 +365,23 @@ func add(parts []Amount) Amount {
 		s.Lo, s.Hi = s.Value, s.Value
 	}
 	return s
+}
+
+// idleShare is the share of its cores below which a candidate's CPU per request
+// says more about waiting than about work.
+const idleShare = 0.1
+
+// nearlyIdle lists the scenarios of the mix in which the candidate used less
+// than idleShare of its cores at the fixed rate.
+func nearlyIdle(set *figures.Set, id string, mix map[string]float64) []string {
+	var idle []string
+	for _, sc := range slices.Sorted(maps.Keys(mix)) {
+		used, ok := set.Get(figures.Key{Suite: set.Suite, Phase: figures.PhaseRate, Metric: figures.AppCores, Candidate: id, Scenario: sc})
+		if ok && mix[sc] > 0 && used.Value < idleShare*float64(set.AppCores) {
+			idle = append(idle, sc)
+		}
+	}
+	return idle
 }
 
 // say writes what comes before the figures and what they assume.

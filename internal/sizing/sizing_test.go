@@ -329,3 +329,41 @@ func FuzzParsePrices(f *testing.F) {
 		}
 	})
 }
+
+// TestNearlyIdle: a candidate that used less than a tenth of its cores at the
+// fixed rate is remarked on, and only for scenarios of the mix.
+func TestNearlyIdle(t *testing.T) {
+	set := studies(t)
+	key := figures.Key{Suite: set.Suite, Phase: figures.PhaseRate, Metric: figures.AppCores, Candidate: "go", Scenario: "read"}
+	used, ok := set.Get(key)
+	if !ok {
+		t.Fatalf("%s is not published", key)
+	}
+	remarks := func(cores float64, mix map[string]float64) string {
+		t.Helper()
+		changed := set.Clone()
+		used.Value = cores
+		changed.Put(used)
+		p, err := Make(changed, Request{Rate: 1000, Mix: mix}, Prices{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range p.Candidates {
+			if c.ID == "go" {
+				return strings.Join(c.Remarks, "; ")
+			}
+		}
+		t.Fatal("go was not planned")
+		return ""
+	}
+	read := map[string]float64{"read": 1}
+	if got := remarks(0.39, read); !strings.Contains(got, "nearly idle in read") {
+		t.Errorf("at 0.39 of 4 cores: %q", got)
+	}
+	if got := remarks(0.41, read); strings.Contains(got, "idle") {
+		t.Errorf("at 0.41 of 4 cores: %q", got)
+	}
+	if got := remarks(0.39, map[string]float64{"write": 1}); strings.Contains(got, "idle") {
+		t.Errorf("without reads in the mix: %q", got)
+	}
+}
