@@ -420,6 +420,30 @@ func TestProbeGate(t *testing.T) {
 	}
 }
 
+// running waits for a running container of the run with that role.
+func running(t *testing.T, c *command, run, role string) engine.Thing {
+	t.Helper()
+	e := dockerEngine(t)
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-c.done:
+			t.Fatalf("percore ended before a container %s ran\n%s", role, c.out.String())
+		default:
+		}
+		things, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: run, engine.LabelRole: role})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, thing := range things {
+			if thing.Running {
+				return thing
+			}
+		}
+	}
+	t.Fatalf("no container %s ran within a minute", role)
+	return engine.Thing{}
+}
+
 // TestThrottledGate puts a CPU quota on the candidate that the profile did not
 // ask for, while the first window runs.
 func TestThrottledGate(t *testing.T) {
@@ -430,25 +454,15 @@ func TestThrottledGate(t *testing.T) {
 	st := await(t, c, results, "the probe", func(events []store.Event) bool {
 		return slices.ContainsFunc(events, func(e store.Event) bool { return e.Type == store.EventProbe })
 	})
-	e := dockerEngine(t)
-	quota := time.Now().Add(time.Minute)
-	for applied := false; !applied; {
-		if time.Now().After(quota) {
-			t.Fatal("the candidate's container did not appear within a minute")
-		}
-		apps, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: "app"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, a := range apps {
-			if a.Running {
-				_, err := e.API().ContainerUpdate(context.Background(), a.ID, client.ContainerUpdateOptions{
-					Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 1000},
-				})
-				applied = err == nil
-			}
-		}
-		time.Sleep(50 * time.Millisecond)
+	// The sampler runs only while a window is measured: a quota before that
+	// would keep the candidate from becoming ready.
+	running(t, c, st.Run().ID, "sampler")
+	app := running(t, c, st.Run().ID, "app")
+	_, err := dockerEngine(t).API().ContainerUpdate(context.Background(), app.ID, client.ContainerUpdateOptions{
+		Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 1000},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if <-c.done; c.ProcessState.ExitCode() != 0 {
 		t.Fatalf("exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
