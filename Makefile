@@ -34,6 +34,9 @@ endif
 
 export NO_INSTALL FLAVOUR
 
+# What run.json records as the version of percore.
+VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
 # Modules of the project that a machine without PHP's headers can build.
 MODULES = . candidates/go
 
@@ -56,7 +59,7 @@ local-run: ## measure all candidates on this machine's Docker and print the tabl
 
 build: ## compile the driver and the sampler to bin/
 	@mkdir -p bin
-	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/ ./cmd/...
 
 doctor: build ## say what is there, what is missing and how to get it
 	@scripts/with-engine bin/percore doctor $(if $(FLAVOUR),--flavour '$(FLAVOUR)') $(if $(PROFILE),--profile '$(PROFILE)')
