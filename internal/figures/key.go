@@ -38,6 +38,11 @@ const (
 	NonOK       = "non_2xx"      // answers other than 2xx
 )
 
+// IdleShare is the share of its cores below which the CPU per request of a
+// candidate says more about waiting than about work: timers, wake-ups and cold
+// caches are then spread over few requests.
+const IdleShare = 0.1
+
 // None stands in a key's text for a part that is not set.
 const None = "-"
 

@@ -190,12 +190,6 @@ func lease(ctx context.Context, c *engine.Container) (release func(), err error)
 	return func() { w.Close(); cancel() }, nil
 }
 
-// RemoveLeftovers removes the containers and networks of a run whose driver was
-// killed, and returns what it removed.
-func RemoveLeftovers(ctx context.Context, e *engine.Engine, runID string) ([]engine.Thing, error) {
-	return removeRun(ctx, e, runID)
-}
-
 // removeRun removes the containers of a run, then its networks.
 func removeRun(ctx context.Context, e *engine.Engine, runID string) ([]engine.Thing, error) {
 	labels := map[string]string{engine.Label: "1", engine.LabelRun: runID} // no image carries a run

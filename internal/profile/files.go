@@ -74,12 +74,6 @@ func ReadSuite(root string) (Suite, error) {
 	return s, nil
 }
 
-// Names lists the profiles below root, "auto" first.
-func Names(root string) []string { return append([]string{"auto"}, list(root, profileDir)...) }
-
-// PresetNames lists the presets below root, "auto" first.
-func PresetNames(root string) []string { return append([]string{"auto"}, list(root, presetDir)...) }
-
 func list(root, dir string) []string {
 	paths, _ := filepath.Glob(filepath.Join(root, dir, "*.yaml"))
 	var names []string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/claims"
+	"github.com/percore/percore/internal/figures"
 	"github.com/percore/percore/internal/portability"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
@@ -60,11 +61,6 @@ type cpuCell struct {
 	phase               string
 }
 
-// idleShare is the share of its cores below which the CPU per request of a
-// candidate says more about waiting than about work: timers, wake-ups and cold
-// caches are then spread over few requests.
-const idleShare = 0.1
-
 // cpuCells are the CPU per request of every candidate and scenario: at the fixed
 // rate, as the study has it, or else at the ceiling. A scenario in which some
 // candidate was nearly idle at the fixed rate is taken from the ceiling for all
@@ -102,7 +98,7 @@ func idleScenarios(r analysis.Report) []string {
 	budget := float64(r.Header.Roles[profile.App].CPUs.Count())
 	var list []string
 	for _, row := range r.Rate {
-		if budget <= 0 || row.Cores == nil || row.Cores.Value >= idleShare*budget || slices.Contains(list, row.Scenario) {
+		if budget <= 0 || row.Cores == nil || row.Cores.Value >= figures.IdleShare*budget || slices.Contains(list, row.Scenario) {
 			continue
 		}
 		known := true
@@ -125,12 +121,12 @@ func idleNote(idle []string) []string {
 	if len(idle) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", enumerate(idle), analysis.Shortest(100*idleShare, 0))}
+	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))}
 }
 
 func idleCaption(r analysis.Report) string {
 	if idle := idleScenarios(r); len(idle) > 0 {
-		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", enumerate(idle), analysis.Shortest(100*idleShare, 0))
+		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))
 	}
 	return ""
 }

@@ -367,17 +367,13 @@ func add(parts []Amount) Amount {
 	return s
 }
 
-// idleShare is the share of its cores below which a candidate's CPU per request
-// says more about waiting than about work.
-const idleShare = 0.1
-
 // nearlyIdle lists the scenarios of the mix in which the candidate used less
-// than idleShare of its cores at the fixed rate.
+// than figures.IdleShare of its cores at the fixed rate.
 func nearlyIdle(set *figures.Set, id string, mix map[string]float64) []string {
 	var idle []string
 	for _, sc := range slices.Sorted(maps.Keys(mix)) {
 		used, ok := set.Get(figures.Key{Suite: set.Suite, Phase: figures.PhaseRate, Metric: figures.AppCores, Candidate: id, Scenario: sc})
-		if ok && mix[sc] > 0 && used.Value < idleShare*float64(set.AppCores) {
+		if ok && mix[sc] > 0 && used.Value < figures.IdleShare*float64(set.AppCores) {
 			idle = append(idle, sc)
 		}
 	}
