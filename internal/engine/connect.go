@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -255,15 +256,83 @@ func fromURL(host, source string, o Options) (endpoint, error) {
 		if err != nil {
 			return bad("is not an ssh destination")
 		}
+		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := helper.Dialer(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return &sshConn{Conn: conn}, nil
+		}
 		ep.opts = []client.Opt{
-			client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: helper.Dialer}}),
+			client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial}}),
 			client.WithHost(helper.Host),
-			client.WithDialContext(helper.Dialer),
+			client.WithDialContext(dial),
 		}
 	default:
 		return bad("has an unknown scheme")
 	}
 	return ep, nil
+}
+
+// sshConn is a connection through an ssh process. When ssh ends before it has
+// taken a request, the write fails with a broken or closed pipe, and ssh's own
+// words, which are the reason, come out of the reading end: they are fetched
+// there.
+type sshConn struct {
+	net.Conn
+	reading sync.Mutex
+	reason  error // why ssh ended, once a read has said so
+}
+
+func (c *sshConn) Read(p []byte) (int, error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	return c.read(p)
+}
+
+func (c *sshConn) read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if sshEnded(err) {
+		c.reason = err
+	}
+	return n, err
+}
+
+func (c *sshConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
+		return n, err
+	}
+	// The process is gone or the connection closed, so this does not wait for
+	// an answer: a read that is under way ends too. What ssh had printed to its
+	// output is of no use any more.
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	for buf := make([]byte, 512); c.reason == nil; {
+		if _, readErr := c.read(buf); readErr != nil {
+			break
+		}
+	}
+	if c.reason != nil {
+		err = c.reason
+	}
+	return n, err
+}
+
+// CloseRead and CloseWrite pass half-closing on: an exec's input ends with it.
+func (c *sshConn) CloseRead() error {
+	if h, ok := c.Conn.(interface{ CloseRead() error }); ok {
+		return h.CloseRead()
+	}
+	return nil
+}
+
+// CloseWrite ends what the other side can read.
+func (c *sshConn) CloseWrite() error {
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return nil
 }
 
 // certDir is the folder with the TLS files, or empty when TLS was not asked for.

@@ -187,31 +187,40 @@ func TestPermissionDenied(t *testing.T) {
 }
 
 func TestSSHFailureCarriesTheReason(t *testing.T) {
-	// An ssh that behaves like one without a key that fits.
-	dir := t.TempDir()
-	script := "#!/bin/sh\necho \"$@\" >" + dir + "/args\necho 'me@far: Permission denied (publickey).' >&2\nexit 255\n"
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	_, err := Connect(t.Context(), Options{Getenv: env("DOCKER_HOST", "ssh://me@far")})
-	if err == nil {
-		t.Fatal("connected")
-	}
-	for _, want := range []string{"ssh://me@far", "Permission denied (publickey)", "try `ssh me@far docker version`"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q lacks %q", err, want)
-		}
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("%q is more than one line", err)
-	}
-	args, err := os.ReadFile(filepath.Join(dir, "args"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(args), "BatchMode=yes") {
-		t.Errorf("ssh was called as %q, which may ask for a password", args)
+	// Two that behave like an ssh without a key that fits: one ends before
+	// anything was sent, one after it has read what was.
+	for _, tt := range []struct{ name, first string }{
+		{"before the request", ""},
+		{"having closed its input", "exec <&-; sleep 0.2\n"},
+		{"after the request", "read -r line\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			script := "#!/bin/sh\necho \"$@\" >" + dir + "/args\n" + tt.first + "echo 'me@far: Permission denied (publickey).' >&2\nexit 255\n"
+			if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+			_, err := Connect(t.Context(), Options{Getenv: env("DOCKER_HOST", "ssh://me@far")})
+			if err == nil {
+				t.Fatal("connected")
+			}
+			for _, want := range []string{"ssh://me@far", "Permission denied (publickey)", "try `ssh me@far docker version`"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q lacks %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("%q is more than one line", err)
+			}
+			args, err := os.ReadFile(filepath.Join(dir, "args"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(args), "BatchMode=yes") {
+				t.Errorf("ssh was called as %q, which may ask for a password", args)
+			}
+		})
 	}
 }
 
