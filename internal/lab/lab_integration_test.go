@@ -152,14 +152,14 @@ func TestBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		overhead = append(overhead, took-2*time.Second)
-		res, err := load.Parse("window", m.OHA)
+		res, err := load.Parse("window", m.OHA[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if res.OK() < 800 {
 			t.Errorf("%d answers of about 1000", res.OK())
 		}
-		series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup), "samples", "app", "db")
+		series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup[0].Lines), "samples", "app", "db")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -368,7 +368,7 @@ func TestLoadFailures(t *testing.T) {
 			}
 			m, err := l.Measure(t.Context(), srv, w)
 			if err == nil {
-				t.Fatalf("measured: %s", m.OHA)
+				t.Fatalf("measured: %s", m.OHA[0])
 			}
 			t.Log(err)
 			for _, want := range tt.want {
@@ -379,7 +379,7 @@ func TestLoadFailures(t *testing.T) {
 			if strings.Contains(err.Error(), string(l.cfg.Tokens["events:read"])) {
 				t.Error("the error shows the token")
 			}
-			if name == "full disk" && len(m.CGroup) == 0 {
+			if name == "full disk" && len(m.CGroup[0].Lines) == 0 {
 				t.Error("the samples were not kept")
 			}
 			left, err := l.host(profile.Load).Engine.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatLoad})
@@ -420,8 +420,8 @@ func TestGoneMidWindow(t *testing.T) {
 					t.Errorf("%q lacks %q", err, w)
 				}
 			}
-			if len(m.OHA) == 0 || len(m.CGroup) == 0 || m.Start.IsZero() {
-				t.Errorf("what was measured until then was not kept: %d and %d bytes", len(m.OHA), len(m.CGroup))
+			if len(m.OHA[0]) == 0 || len(m.CGroup[0].Lines) == 0 || m.Start.IsZero() {
+				t.Errorf("what was measured until then was not kept: %d and %d bytes", len(m.OHA[0]), len(m.CGroup[0].Lines))
 			}
 			if what == "database" {
 				if err := l.FreshDatabase(t.Context()); err == nil || !strings.Contains(err.Error(), "PostgreSQL is gone") {
@@ -594,7 +594,7 @@ func TestHostNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, err := load.Parse("window", m.OHA); err != nil || res.OK() < 100 {
+	if res, err := load.Parse("window", m.OHA[0]); err != nil || res.OK() < 100 {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

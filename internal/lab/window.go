@@ -188,14 +188,19 @@ func (l *Lab) Measure(ctx context.Context, s protocol.Server, w protocol.Load) (
 	}
 
 	out, times, loadErr := l.runLoad(ctx, gen, w)
-	m.OHA, m.Start, m.End = out, times.start, times.end
+	m.OHA, m.Start, m.End = [][]byte{out}, times.start, times.end
 
 	collect, cancel := cleanupContext(ctx)
 	defer cancel()
 	var after map[string]float64
 	var samplerErr, databaseErr error
 	var g errgroup.Group
-	g.Go(func() error { m.CGroup, samplerErr = l.stopSampler(collect, sampler); return nil })
+	g.Go(func() error {
+		var lines []byte
+		lines, samplerErr = l.stopSampler(collect, sampler)
+		m.CGroup = []protocol.HostSamples{{Host: l.host(profile.App).Name, Roles: profile.Roles(), Lines: lines}}
+		return nil
+	})
 	g.Go(func() error {
 		after, databaseErr = l.sql.Snapshot(collect)
 		databaseErr = l.databaseError(collect, databaseErr)

@@ -11,6 +11,58 @@ type Profile struct {
 	DatabaseConnections int                `yaml:"database_connections" json:"database_connections"` // pool size, php-fpm children and FrankenPHP workers
 	SharedCores         bool               `yaml:"shared_cores" json:"shared_cores"`                 // whether roles may run on the same CPUs
 	Roles               map[Role]Resources `yaml:"roles" json:"roles"`
+	Load                Generators         `yaml:"load,omitempty" json:"load,omitzero"`
+	Cloud               *Cloud             `yaml:"cloud,omitempty" json:"cloud,omitempty"` // nil for a lab on one engine
+}
+
+// Generators says over how many load hosts a target is spread.
+type Generators struct {
+	Count int `yaml:"count,omitempty" json:"count,omitempty"` // 0 means one
+}
+
+// Provider says who the machines of a cloud lab come from.
+type Provider string
+
+const (
+	ProviderAWS   Provider = "aws"   // EC2 instances made for the run
+	ProviderHosts Provider = "hosts" // machines that are there already
+)
+
+// Cloud says which machines a lab on several hosts has.
+type Cloud struct {
+	Provider Provider `yaml:"provider" json:"provider"`
+	// IdentityFile is the private key for ssh to machines that are there
+	// already; empty leaves it to ssh. Machines made for a run get a key of
+	// their own.
+	IdentityFile string `yaml:"identity_file,omitempty" json:"identity_file,omitempty"`
+
+	// Of provider aws.
+	Region         string          `yaml:"region,omitempty" json:"region,omitempty"`                   // empty: where the SDK's default chain points
+	Zone           string          `yaml:"zone,omitempty" json:"zone,omitempty"`                       // empty: one that offers all types
+	Instances      map[Role]string `yaml:"instances,omitempty" json:"instances,omitempty"`             // instance type of each role
+	Disks          map[Role]Disk   `yaml:"disks,omitempty" json:"disks,omitempty"`                     // gp3 root volume of each role
+	PlacementGroup *bool           `yaml:"placement_group,omitempty" json:"placement_group,omitempty"` // nil means yes
+	Lifetime       Duration        `yaml:"lifetime,omitempty" json:"lifetime,omitempty"`               // after which machines shut themselves down; 0 means 4 h
+
+	// Of provider hosts: every machine, one per role and further ones of role
+	// load.
+	Hosts []CloudHost `yaml:"hosts,omitempty" json:"hosts,omitempty"`
+}
+
+// Disk is a gp3 volume.
+type Disk struct {
+	SizeGiB       int `yaml:"size_gib,omitempty" json:"size_gib,omitempty"`             // 0 means 30
+	IOPS          int `yaml:"iops,omitempty" json:"iops,omitempty"`                     // 0 means 3000
+	ThroughputMiB int `yaml:"throughput_mib,omitempty" json:"throughput_mib,omitempty"` // MiB/s; 0 means 125
+}
+
+// CloudHost is a machine that is there already.
+type CloudHost struct {
+	Role         Role   `yaml:"role" json:"role"`
+	Name         string `yaml:"name,omitempty" json:"name,omitempty"`                   // empty: the role, with a number from the second load host on
+	SSH          string `yaml:"ssh" json:"ssh"`                                         // user@host or user@host:port
+	Address      string `yaml:"address,omitempty" json:"address,omitempty"`             // where the other hosts reach it; empty: the host of SSH
+	InstanceType string `yaml:"instance_type,omitempty" json:"instance_type,omitempty"` // for the report, where it has one
 }
 
 // Resources is what one role may use.

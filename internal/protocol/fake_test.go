@@ -71,14 +71,16 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 	if f.bend != nil {
 		samples = f.bend(f.measured, samples)
 	}
-	m := Measurement{OHA: f.oha, Start: f.now.Add(50 * time.Millisecond), End: f.now.Add(1800 * time.Millisecond)}
+	m := Measurement{OHA: [][]byte{f.oha}, Start: f.now.Add(50 * time.Millisecond), End: f.now.Add(1800 * time.Millisecond)}
+	var lines []byte
 	for _, s := range samples {
 		line, err := json.Marshal(s)
 		if err != nil {
 			return Measurement{}, err
 		}
-		m.CGroup = append(append(m.CGroup, line...), '\n')
+		lines = append(append(lines, line...), '\n')
 	}
+	m.CGroup = []HostSamples{{Host: "here", Roles: profile.Roles(), Lines: lines}}
 	return m, f.call(fmt.Sprintf("measure %s %s c%d", s.Name(), l.Scenario.ID, l.Connections))
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
 )
 
 // Lab is everything the protocol needs of the hosts of a run. It is the one
@@ -58,11 +59,19 @@ type Load struct {
 
 // Measurement is what one window leaves behind.
 type Measurement struct {
-	OHA      []byte             // the load generator's JSON, verbatim
-	CGroup   []byte             // the sampler's lines, verbatim
-	Database map[string]float64 // database counters, change over the window
-	Start    time.Time          // when the load generator was started, by its host's clock
-	End      time.Time          // when it had ended, by its host's clock
+	OHA      [][]byte            // each load generator's JSON, verbatim; the first load host's first
+	CGroup   []HostSamples       // the sampler's lines of each host, verbatim; the app's host first
+	Hosts    []store.HostReading // what the hosts said of clocks and network; empty where there is one host
+	Database map[string]float64  // database counters, change over the window
+	Start    time.Time           // when the load generators were started, by the first load host's clock
+	End      time.Time           // when the last of them had ended, by the same clock
+}
+
+// HostSamples are the lines of one host's sampler.
+type HostSamples struct {
+	Host  string         // its name
+	Roles []profile.Role // that it plays: which containers the lines speak of
+	Lines []byte
 }
 
 // StartError says that a candidate never became ready.

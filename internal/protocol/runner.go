@@ -328,22 +328,50 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 
 // record writes the raw files, judges them and appends the result.
 func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.ProbeReading, failure error) (store.WindowResult, error) {
-	res := store.WindowResult{Window: w, Attempt: attempt, Start: m.Start, End: m.End, Database: m.Database, SHA256: map[string]string{}}
-	for _, f := range []struct {
-		ext  string
-		data []byte
-		path *string
-	}{{"oha.json", m.OHA, &res.OHA}, {"cg.jsonl", m.CGroup, &res.CGroup}} {
-		if len(f.data) == 0 {
-			continue
+	res := store.WindowResult{Window: w, Attempt: attempt, Start: m.Start, End: m.End, Hosts: m.Hosts, Database: m.Database, SHA256: map[string]string{}}
+	keep := func(ending string, data []byte) (string, error) {
+		if len(data) == 0 {
+			return "", nil
 		}
-		path := store.RawPath(w, attempt, f.ext)
-		sum, err := r.Journal.WriteRaw(path, f.data)
+		path := store.RawPath(w, attempt, ending)
+		sum, err := r.Journal.WriteRaw(path, data)
+		if err == nil {
+			res.SHA256[path] = sum
+		}
+		return path, err
+	}
+	for i, data := range m.OHA {
+		ending := store.RawOHA
+		if i > 0 {
+			ending = fmt.Sprintf("load%d.%s", i+1, store.RawOHA)
+		}
+		path, err := keep(ending, data)
 		if err != nil {
 			return res, err
 		}
-		*f.path = path
-		res.SHA256[path] = sum
+		if i == 0 {
+			res.OHA = path
+		} else if path != "" {
+			res.OtherOHA = append(res.OtherOHA, path)
+		}
+	}
+	for i, s := range m.CGroup {
+		ending := store.RawCGroup
+		if i > 0 {
+			ending = s.Host + "." + store.RawCGroup
+		}
+		path, err := keep(ending, s.Lines)
+		if err != nil {
+			return res, err
+		}
+		if i == 0 {
+			res.CGroup = path
+		} else if path != "" {
+			if res.OtherCGroup == nil {
+				res.OtherCGroup = map[string]string{}
+			}
+			res.OtherCGroup[s.Host] = path
+		}
 	}
 	if failure != nil {
 		res.Error = failure.Error()
@@ -355,11 +383,11 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 
 // judge derives the window's figures and reads its gates.
 func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.ProbeReading) error {
-	out, err := load.Parse(res.OHA, m.OHA)
+	out, err := load.Parse(res.OHA, m.OHA[0])
 	if err != nil {
 		return err
 	}
-	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup), res.CGroup, string(profile.App), string(profile.DB))
+	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup[0].Lines), res.CGroup, string(profile.App), string(profile.DB))
 	if err != nil {
 		return err
 	}

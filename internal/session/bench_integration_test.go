@@ -80,11 +80,11 @@ func BenchmarkCandidate(b *testing.B) {
 // report turns a measurement into the benchmark's metrics.
 func report(b *testing.B, m protocol.Measurement) {
 	b.Helper()
-	out, err := load.Parse("oha", m.OHA)
+	out, err := load.Parse("oha", m.OHA[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup), "samples")
+	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup[0].Lines), "samples")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -36,6 +36,29 @@ type Run struct {
 	Comparable    bool               `json:"comparable"` // whether figures may stand beside the published ones
 	Caveats       []string           `json:"caveats,omitempty"`
 	FsyncPerSec   map[string]float64 `json:"fsync_per_s,omitempty"` // pg_test_fsync: method -> operations per second
+	Links         []Link             `json:"links,omitempty"`       // between the hosts, where there are several
+	Cloud         *Cloud             `json:"cloud,omitempty"`       // nil for a lab on one engine
+}
+
+// Link is what was measured between two hosts before the first window.
+type Link struct {
+	From        string  `json:"from"` // name of a host
+	To          string  `json:"to"`
+	RTTMinMS    float64 `json:"rtt_min_ms"`  // round trip of an ICMP echo
+	RTTMeanMS   float64 `json:"rtt_mean_ms"` // mean
+	RTTMaxMS    float64 `json:"rtt_max_ms"`  // worst
+	BitsPerS    float64 `json:"bits_per_s"`  // TCP throughput, From sending
+	Retransmits int64   `json:"retransmits"` // TCP segments sent again during that
+}
+
+// Cloud is where the machines of a run came from and what they cost.
+type Cloud struct {
+	Provider    profile.Provider `json:"provider"`
+	Region      string           `json:"region,omitempty"`
+	Zone        string           `json:"zone,omitempty"`
+	USDPerHour  float64          `json:"usd_per_hour,omitempty"` // on demand, all machines and disks
+	PriceSource string           `json:"price_source,omitempty"` // where the prices came from, with their date
+	USDSpent    float64          `json:"usd_spent,omitempty"`    // from apply until the last update of run.json
 }
 
 // HostFacts is what a host says of itself.
@@ -55,6 +78,12 @@ type HostFacts struct {
 	StorageDriver string         `json:"storage_driver,omitempty"`
 	InstanceType  string         `json:"instance_type,omitempty"`    // in a cloud
 	RSAVerifyPerS float64        `json:"rsa_verify_per_s,omitempty"` // RSA-2048 verifications per second on one core, where it was measured
+	// ClockOffsetMS is how far this host's clock was ahead of the first load
+	// host's before the first window, in ms; nil where there is one host.
+	ClockOffsetMS *float64 `json:"clock_offset_ms,omitempty"`
+	// Facts are further facts recorded when the host was prepared, by name:
+	// clock source, CPU governor, topology, NIC driver, disk.
+	Facts map[string]string `json:"facts,omitempty"`
 }
 
 // Event types, in the order in which they first appear.
@@ -113,16 +142,39 @@ type Window struct {
 // say, and whether it counts as evidence.
 type WindowResult struct {
 	Window
-	Attempt  int                `json:"attempt"` // from 1
-	Start    time.Time          `json:"start"`
-	End      time.Time          `json:"end"`
-	OHA      string             `json:"oha,omitempty"`    // path below the run's folder
-	CGroup   string             `json:"cgroup,omitempty"` // path below the run's folder
+	Attempt int       `json:"attempt"` // from 1
+	Start   time.Time `json:"start"`
+	End     time.Time `json:"end"`
+	OHA     string    `json:"oha,omitempty"`    // path below the run's folder
+	CGroup  string    `json:"cgroup,omitempty"` // path below the run's folder: samples of the app's host
+	// OtherOHA are the outputs of the second and further load generators, and
+	// OtherCGroup the samples of the hosts other than the app's: host -> path.
+	OtherOHA    []string          `json:"other_oha,omitempty"`
+	OtherCGroup map[string]string `json:"other_cgroup,omitempty"`
+	// Hosts is what each host said of its clock and its network; empty where
+	// there is one host.
+	Hosts    []HostReading      `json:"hosts,omitempty"`
 	SHA256   map[string]string  `json:"sha256,omitempty"` // path -> digest
 	Gates    []Gate             `json:"gates"`
 	Database map[string]float64 `json:"database,omitempty"` // counter -> change over the window
 	Measured *measure.Window    `json:"measured,omitempty"` // nil when the raw files could not be read
 	Error    string             `json:"error,omitempty"`
+}
+
+// HostReading is what one host of several said about one window.
+type HostReading struct {
+	Host  string         `json:"host"` // its name
+	Roles []profile.Role `json:"roles"`
+	// ClockOffsetMS is how far its clock is ahead of the first load host's, in
+	// ms, measured just before the window. ClockError says why there is none.
+	ClockOffsetMS float64 `json:"clock_offset_ms"`
+	ClockError    string  `json:"clock_error,omitempty"`
+	// Allowances is how far each counter of exceeded network allowances of its
+	// interfaces grew over the window: counter (as ethtool names it) -> growth.
+	// It is nil where the driver has none. AllowanceError says why the counters
+	// could not be read although there may be some.
+	Allowances     map[string]int64 `json:"allowances,omitempty"`
+	AllowanceError string           `json:"allowance_error,omitempty"`
 }
 
 // Passed reports whether the attempt is evidence: it was measured and no gate
