@@ -166,7 +166,10 @@ func (p Profile) check() error {
 	if auto != 0 && auto != len(Roles()) {
 		return fmt.Errorf("some roles have cpus: auto and others a list; write auto for all or for none")
 	}
-	if auto == 0 {
+	if err := p.checkCloud(); err != nil {
+		return err
+	}
+	if auto == 0 && p.Cloud == nil {
 		return p.checkOverlap()
 	}
 	return nil

@@ -170,7 +170,7 @@ func TestBadProfiles(t *testing.T) {
 		})
 	}
 	_, err := FindProfile(root, "nosuch")
-	wantInput(t, err, "auto, m4pro, small")
+	wantInput(t, err, "aws-graviton, aws-x86, hosts, m4pro, small")
 	_, err = FindProfile(root, "nosuch.yaml")
 	wantInput(t, err, "does not exist")
 }

@@ -124,6 +124,9 @@ func gib(n int64) float64 { return float64(n) / (1 << 30) }
 
 // SharedRoles names the pairs of roles that run on the same CPUs.
 func (p Profile) SharedRoles() []string {
+	if p.Cloud != nil {
+		return nil // each role has a machine of its own
+	}
 	var pairs []string
 	roles := Roles()
 	for i, a := range roles {
