@@ -55,6 +55,15 @@ func (l *Lab) HostFacts(ctx context.Context) ([]store.HostFacts, error) {
 	return out, nil
 }
 
+// imageHost is a host that has the image: the database's is only where the
+// database is.
+func (l *Lab) imageHost(image string) *Host {
+	if image == ImageDatabase {
+		return l.host(profile.DB)
+	}
+	return l.host(profile.App)
+}
+
 // Versions asks each image of the lab what it contains: image name -> program
 // -> version.
 func (l *Lab) Versions(ctx context.Context) (map[string]map[string]string, error) {
@@ -69,7 +78,7 @@ func (l *Lab) Versions(ctx context.Context) (map[string]map[string]string, error
 	g, ctx := errgroup.WithContext(ctx)
 	for _, name := range names {
 		g.Go(func() error {
-			v, err := images.Versions(ctx, l.host(profile.App).Engine.API(), l.cfg.Images[name])
+			v, err := images.Versions(ctx, l.imageHost(name).Engine.API(), l.cfg.Images[name])
 			mu.Lock()
 			defer mu.Unlock()
 			out[name] = v
@@ -83,7 +92,7 @@ func (l *Lab) Versions(ctx context.Context) (map[string]map[string]string, error
 func (l *Lab) ImageIDs(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(l.cfg.Images)) {
-		id, err := l.host(profile.App).Engine.ImageID(ctx, l.cfg.Images[name])
+		id, err := l.imageHost(name).Engine.ImageID(ctx, l.cfg.Images[name])
 		if err != nil {
 			return nil, err
 		}

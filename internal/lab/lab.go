@@ -75,6 +75,7 @@ type Config struct {
 	PublicKey string                // PEM, for the candidates
 	Tokens    map[string]load.Token // scope -> token that the load generator sends
 	Hosts     map[profile.Role]*Host
+	LoadHosts []*Host // the second and further load hosts
 
 	// Shared lets the lab run beside other runs on the same engines. Its
 	// figures are then good for nothing but tests.

@@ -31,12 +31,12 @@ func Choose(name string, m Machine) string {
 }
 
 // ChoosePreset turns "auto" into the name of a preset: the published protocol
-// for the study's layout, else the quick one.
+// where the candidate has the study's four cores, else the quick one.
 func ChoosePreset(name string, p Profile) string {
 	if name != "auto" {
 		return name
 	}
-	if p.Name == "m4pro" {
+	if p.Name == "m4pro" || p.Cloud != nil && p.Roles[App].CPUs.Count() >= 4 {
 		return "full"
 	}
 	return "quick"

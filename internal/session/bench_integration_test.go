@@ -88,7 +88,7 @@ func report(b *testing.B, m protocol.Measurement) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := measure.Of(out, measure.Samples(series), string(profile.App), string(profile.DB), benchWindow)
+	w, err := measure.Of([]measure.Output{{Result: out}}, measure.Samples(series), string(profile.App), string(profile.DB), benchWindow)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -12,8 +12,11 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/lab"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/store"
 )
 
 // Options is what a user may choose.
@@ -26,6 +29,32 @@ type Options struct {
 	Flavour   profile.Flavour // empty leaves it to the profile
 	Selection profile.Selection
 	Seed      uint64 // 0 draws one
+	RunID     string // of a new run; empty makes one of the time, the profile and the preset
+}
+
+// Hosts are the machines of a lab on several hosts, each with an engine that
+// answers, and what is known of them.
+type Hosts struct {
+	Roles map[profile.Role]*lab.Host // app, db and the first of load
+	Loads []*lab.Host                // the second and further ones of load
+	// Facts are what was found when a host was prepared, by name of the host,
+	// and Types the instance types, where hosts have one.
+	Facts map[string]map[string]string
+	Types map[string]string
+	// Cloud says where the hosts come from and what they have cost until now;
+	// nil for nothing.
+	Cloud func() *store.Cloud
+}
+
+// all are the distinct hosts.
+func (h *Hosts) all() []*lab.Host {
+	var all []*lab.Host
+	for _, r := range profile.Roles() {
+		if x := h.Roles[r]; !slices.Contains(all, x) {
+			all = append(all, x)
+		}
+	}
+	return append(all, h.Loads...)
 }
 
 // Console is where a session says what it does.
@@ -41,8 +70,9 @@ type Console interface {
 // on the engine or on the disk yet.
 type Prepared struct {
 	Options
-	Engine  *engine.Engine // nil when none answered and none was needed
+	Engine  *engine.Engine // of the app's host; nil when none answered and none was needed
 	Info    engine.Info
+	Hosts   *Hosts // nil for a lab on one engine
 	Suite   profile.Suite
 	Profile profile.Profile
 	Preset  profile.Preset
@@ -55,33 +85,99 @@ type Prepared struct {
 // the machine percore runs on stands in for it, which is good enough to show a
 // plan. The caller closes the engine.
 func Prepare(ctx context.Context, o Options, offline bool) (*Prepared, error) {
-	p := &Prepared{Options: o}
-	suite, err := profile.ReadSuite(o.Root)
+	p, suite, err := read(o)
 	if err != nil {
 		return nil, err
 	}
-	if o.Profile != "auto" {
-		if p.Profile, err = profile.FindProfile(o.Root, o.Profile); err != nil {
-			return nil, err
-		}
-	}
-	if o.Preset != "auto" {
-		if p.Preset, err = profile.FindPreset(o.Root, o.Preset); err != nil {
-			return nil, err
-		}
-		if _, _, err = profile.Select(suite, p.Preset, o.Selection); err != nil {
-			return nil, err
-		}
+	if p.Profile.Cloud != nil {
+		return nil, fail.Input("profile %s is for machines of its own; measure on them with `percore cloud run --profile %s`, or take another profile", o.Profile, o.Profile)
 	}
 	machine, err := p.machine(ctx, offline)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.choose(suite, machine); err != nil {
+	resolve := func() (err error) { p.Profile, err = p.Profile.Resolve(machine); return err }
+	if p.Options.Profile == "auto" {
+		if p.Profile, err = profile.FindProfile(p.Root, profile.Choose("auto", machine)); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	if err := p.choose(suite, resolve); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// PrepareFor lays out the plan for machines of their own that need not exist
+// yet: what a plan and its price rest on.
+func PrepareFor(o Options, machines map[profile.Role]profile.Machine) (*Prepared, error) {
+	p, suite, err := read(o)
+	if err != nil {
+		return nil, err
+	}
+	if p.Profile.Cloud == nil {
+		return nil, fail.Input("profile %s describes one engine; take one with a cloud section, such as aws-graviton or a file like profiles/hosts.yaml, or measure with `percore run`", o.Profile)
+	}
+	return p, p.choose(suite, func() (err error) { p.Profile, err = p.Profile.ResolveHosts(machines); return err })
+}
+
+// PrepareHosts asks the hosts' engines what they offer and lays out the plan
+// for them. The caller closes what it returns, and with it the engines.
+func PrepareHosts(ctx context.Context, o Options, h *Hosts) (*Prepared, error) {
+	machines := map[profile.Role]profile.Machine{}
+	var app engine.Info
+	for _, host := range h.all() {
+		info, err := host.Engine.Info(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("host %s: %w", host.Name, err)
+		}
+		for _, r := range profile.Roles() {
+			is := h.Roles[r] == host || r == profile.Load && slices.Contains(h.Loads, host)
+			m, known := machines[r]
+			switch {
+			case !is:
+			case !known:
+				machines[r] = profile.Machine{CPUs: info.CPUs, MemoryBytes: info.Memory}
+			default: // a further load host: all are measured like the smallest
+				machines[r] = profile.Machine{CPUs: min(m.CPUs, info.CPUs), MemoryBytes: min(m.MemoryBytes, info.Memory)}
+			}
+			if is && r == profile.App {
+				app = info
+			}
+		}
+	}
+	p, err := PrepareFor(o, machines)
+	if err != nil {
+		return nil, err
+	}
+	p.Hosts, p.Engine, p.Info = h, h.Roles[profile.App].Engine, app
+	return p, nil
+}
+
+// read reads the files that the options name. What is not named is left to
+// choose.
+func read(o Options) (*Prepared, profile.Suite, error) {
+	p := &Prepared{Options: o}
+	suite, err := profile.ReadSuite(o.Root)
+	if err != nil {
+		return nil, suite, err
+	}
+	if o.Profile != "auto" {
+		if p.Profile, err = profile.FindProfile(o.Root, o.Profile); err != nil {
+			return nil, suite, err
+		}
+	}
+	if o.Preset != "auto" {
+		if p.Preset, err = profile.FindPreset(o.Root, o.Preset); err != nil {
+			return nil, suite, err
+		}
+		if _, _, err = profile.Select(suite, p.Preset, o.Selection); err != nil {
+			return nil, suite, err
+		}
+	}
+	return p, suite, nil
 }
 
 // machine connects to the engine and asks for its size.
@@ -99,14 +195,10 @@ func (p *Prepared) machine(ctx context.Context, offline bool) (profile.Machine, 
 	return profile.Machine{CPUs: runtime.NumCPU(), MemoryBytes: 8 << 30}, nil
 }
 
-// choose settles everything that depends on the machine.
-func (p *Prepared) choose(suite profile.Suite, m profile.Machine) (err error) {
-	if p.Options.Profile == "auto" {
-		if p.Profile, err = profile.FindProfile(p.Root, profile.Choose("auto", m)); err != nil {
-			return err
-		}
-	}
-	if p.Profile, err = p.Profile.Resolve(m); err != nil {
+// choose settles everything that depends on the machines; resolve fits the
+// profile to them.
+func (p *Prepared) choose(suite profile.Suite, resolve func() error) (err error) {
+	if err := resolve(); err != nil {
 		return err
 	}
 	if p.Flavour != "" && p.Flavour != profile.FlavourAuto {
@@ -127,8 +219,14 @@ func (p *Prepared) choose(suite profile.Suite, m profile.Machine) (err error) {
 	return nil
 }
 
-// Close lets go of the engine.
+// Close lets go of the engines.
 func (p *Prepared) Close() {
+	if p.Hosts != nil {
+		for _, h := range p.Hosts.all() {
+			h.Engine.Close()
+		}
+		p.Hosts, p.Engine = nil, nil
+	}
 	if p.Engine != nil {
 		p.Engine.Close()
 		p.Engine = nil
@@ -139,7 +237,15 @@ func (p *Prepared) Close() {
 // ones. An empty list means that they may.
 func (p *Prepared) Caveats() []string {
 	var all []string
-	if pairs := p.Profile.SharedRoles(); len(pairs) > 0 {
+	if c := p.Profile.Cloud; c != nil {
+		if p.Profile.SharedCores {
+			all = append(all, "the hosts are not machines of their own and share cores: figures are not comparable with the published ones")
+		}
+		if n := p.Profile.Load.Hosts(); n > 1 {
+			all = append(all, fmt.Sprintf("the load comes from %d hosts, and the study's came from one", n))
+		}
+		all = append(all, fmt.Sprintf("the roles have hosts of their own with a network in between and the candidate has %d core(s), and the study's shared one machine of which it had 4", p.Profile.Roles[profile.App].CPUs.Count()))
+	} else if pairs := p.Profile.SharedRoles(); len(pairs) > 0 {
 		all = append(all, "roles share cores ("+strings.Join(pairs, ", ")+"): figures are not comparable with the published ones")
 	} else if p.Profile.Name != "m4pro" {
 		all = append(all, fmt.Sprintf("the candidate has %d core(s) and the study's had 4: compare CPU per request and ratios, not rates", p.Profile.Roles[profile.App].CPUs.Count()))
@@ -191,7 +297,14 @@ func (p *Prepared) Describe() []string {
 	add("profile %s: %s", p.Profile.Name, p.Profile.Description)
 	for _, role := range profile.Roles() {
 		r := p.Profile.Roles[role]
-		add("  %-5s CPUs %-8s %s", role, r.CPUs, r.Memory)
+		line := fmt.Sprintf("  %-5s CPUs %-8s %s", role, r.CPUs, r.Memory)
+		if c := p.Profile.Cloud; c != nil && c.Instances[role] != "" {
+			line += "  on " + c.Instances[role]
+		}
+		if n := p.Profile.Load.Hosts(); role == profile.Load && n > 1 {
+			line += fmt.Sprintf("  on each of %d hosts", n)
+		}
+		add("%s", line)
 	}
 	add("  %d database connections", p.Profile.DatabaseConnections)
 	add("preset %s: %s", p.Preset.Name, p.Preset.Description)

@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/percore/percore/internal/contract"
+	"github.com/percore/percore/internal/engine"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/images"
 	"github.com/percore/percore/internal/lab"
@@ -103,44 +105,114 @@ func ResumeOptions(o Options, was store.Run) Options {
 	return o
 }
 
-// build settles the flavour and makes sure that every image is on the engine.
-func (b *bench) build(ctx context.Context) error {
-	names := []string{lab.ImageDatabase, lab.ImageTools}
+// site is a host with the images that it needs.
+type site struct {
+	name   string // empty for a lab on one engine
+	engine *engine.Engine
+	images []string
+}
+
+// sites lists the hosts and which images each needs.
+func (b *bench) sites() []site {
+	var candidates []string
 	for _, c := range b.Suite.Candidates {
-		if !slices.Contains(names, c.Image) {
-			names = append(names, c.Image)
+		if !slices.Contains(candidates, c.Image) {
+			candidates = append(candidates, c.Image)
 		}
 	}
-	builder := &images.Builder{Engine: b.Engine.API(), Root: b.Root, Progress: b.buildProgress()}
+	if b.Hosts == nil {
+		return []site{{"", b.Engine, append([]string{lab.ImageDatabase, lab.ImageTools}, candidates...)}}
+	}
+	var all []site
+	for _, h := range b.Hosts.all() {
+		s := site{h.Name, h.Engine, []string{lab.ImageTools}}
+		if h == b.Hosts.Roles[profile.DB] {
+			s.images = append(s.images, lab.ImageDatabase)
+		}
+		if h == b.Hosts.Roles[profile.App] {
+			s.images = append(s.images, candidates...)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// build settles the flavour and makes sure that every image is on the engines
+// that need it: the hosts build side by side.
+func (b *bench) build(ctx context.Context) error {
+	sites := b.sites()
+	var mu sync.Mutex // the console's builds, and what was built
 	b.console.Transient("choosing the image flavour")
-	choice, err := builder.Choose(ctx, b.Profile.Flavour, names...)
-	if err != nil {
+	var g *errgroup.Group
+	built := map[string]images.Image{}
+	g, ctx = errgroup.WithContext(ctx)
+	for i, s := range sites {
+		builder := &images.Builder{Engine: s.engine.API(), Root: b.Root, Progress: b.buildProgress(s.name)}
+		if i == 0 { // the app's host speaks for all: figures of two flavours may not be mixed
+			choice, err := builder.Choose(ctx, b.Profile.Flavour, s.images...)
+			if err != nil {
+				return s.wrap(err)
+			}
+			b.Profile.Flavour = choice.Flavour
+			b.console.Printf("flavour %s: %s", choice.Flavour, choice.Reason)
+		}
+		flavour := b.Profile.Flavour
+		g.Go(func() error {
+			plan, err := builder.Plan(ctx, flavour, s.images...)
+			if err != nil {
+				return s.wrap(err)
+			}
+			if missing := plan.Missing(); len(missing) > 0 {
+				b.console.Printf("%s%d image(s) to build, about %s on two cores", s.prefix(), len(missing), plan.Estimate().Round(10*time.Second))
+			} else {
+				b.console.Printf("%simages are built already", s.prefix())
+			}
+			got, err := builder.Build(ctx, flavour, s.images...)
+			if err != nil {
+				return s.wrap(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(built, got)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	b.Profile.Flavour = choice.Flavour
-	b.console.Printf("flavour %s: %s", choice.Flavour, choice.Reason)
-	plan, err := builder.Plan(ctx, choice.Flavour, names...)
-	if err != nil {
+	b.images = built
+	var err error
+	b.keys, err = contract.OpenKeys(filepath.Join(b.Root, stateDir, "keys"))
+	return err
+}
+
+func (s site) prefix() string {
+	if s.name == "" {
+		return ""
+	}
+	return s.name + ": "
+}
+
+func (s site) wrap(err error) error {
+	if s.name == "" {
 		return err
 	}
-	if missing := plan.Missing(); len(missing) > 0 {
-		b.console.Printf("%d image(s) to build, about %s on two cores", len(missing), plan.Estimate().Round(10*time.Second))
-	} else {
-		b.console.Printf("images are built already")
-	}
-	if b.images, err = builder.Build(ctx, choice.Flavour, names...); err != nil {
-		return err
-	}
-	if b.keys, err = contract.OpenKeys(filepath.Join(b.Root, stateDir, "keys")); err != nil {
-		return err
-	}
-	return nil
+	return fmt.Errorf("host %s: %w", s.name, err)
+}
+
+// NewID is the id of a run that starts now.
+func NewID(p profile.Profile, preset profile.Preset) string {
+	return time.Now().UTC().Format("20060102-150405") + "-" + p.Name + "-" + preset.Name
 }
 
 // describe is run.json before anything has been measured.
 func (b *bench) describe() store.Run {
+	id := b.RunID
+	if id == "" {
+		id = NewID(b.Profile, b.Preset)
+	}
 	run := store.Run{
-		ID:            time.Now().UTC().Format("20060102-150405") + "-" + b.Profile.Name + "-" + b.Preset.Name,
+		ID:            id,
 		Percore:       b.Version,
 		Started:       time.Now().UTC(),
 		Seed:          b.Seed,
@@ -195,6 +267,9 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 		run := st.Run()
 		now := time.Now().UTC()
 		run.Ended = &now
+		if b.Hosts != nil && b.Hosts.Cloud != nil {
+			run.Cloud = b.Hosts.Cloud()
+		}
 		err = errors.Join(err, st.SaveRun(run))
 	}()
 	if err := b.up(ctx, st.Run().ID); err != nil {
@@ -207,18 +282,30 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	if err := b.facts(ctx, st); err != nil {
 		return err
 	}
+	// Machines made for the run may be gone at its end, so what they are is
+	// measured before it; on one engine the first window need not wait for it.
+	tail := neutralTime
+	if b.Hosts != nil {
+		tail = 0
+		if err := b.neutral(ctx, st); err != nil {
+			return err
+		}
+	}
 	if err := b.verify(ctx, st.Append); err != nil {
 		return err
 	}
 	r := &protocol.Runner{
 		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
-		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(), Tail: neutralTime,
+		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(), Tail: tail,
 	}
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
 	}
 	if err := r.Run(ctx); err != nil {
 		return err
+	}
+	if b.Hosts != nil {
+		return nil
 	}
 	return b.neutral(ctx, st)
 }
@@ -263,10 +350,14 @@ func (b *bench) up(ctx context.Context, runID string) error {
 	for name, img := range b.images {
 		tags[name] = img.Tag
 	}
+	hosts, loads := lab.Local(b.Engine), []*lab.Host(nil)
+	if b.Hosts != nil {
+		hosts, loads = b.Hosts.Roles, b.Hosts.Loads
+	}
 	b.console.Transient("starting PostgreSQL")
 	b.lab, err = lab.New(ctx, lab.Config{
 		RunID: runID, Profile: b.Profile, Suite: b.Suite, Flavour: b.Profile.Flavour, Images: tags,
-		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: lab.Local(b.Engine), Say: b.console.Status, Trace: b.console.Debugf,
+		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: hosts, LoadHosts: loads, Say: b.console.Status, Trace: b.console.Debugf,
 	})
 	if err != nil {
 		return err
@@ -286,6 +377,19 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 	var err error
 	if run.Hosts, err = b.lab.HostFacts(ctx); err != nil {
 		return err
+	}
+	if h := b.Hosts; h != nil {
+		for i := range run.Hosts {
+			f := &run.Hosts[i]
+			for _, host := range h.all() {
+				if host.Address == f.Address {
+					f.InstanceType, f.Facts = h.Types[host.Name], h.Facts[host.Name]
+				}
+			}
+		}
+		if h.Cloud != nil {
+			run.Cloud = h.Cloud()
+		}
 	}
 	versions, err := b.lab.Versions(ctx)
 	if err != nil {
@@ -393,10 +497,14 @@ func Verify(ctx context.Context, p *Prepared, c Console) (err error) {
 
 // buildProgress shows builds: a line for each image and each of its steps, and
 // on a terminal what the running step last printed.
-func (b *bench) buildProgress() func(images.Event) {
+// Of several hosts each line names the one.
+func (b *bench) buildProgress(host string) func(images.Event) {
 	step := ""
 	return func(e images.Event) {
 		head := fmt.Sprintf("image %d of %d, %s", e.Index, e.Count, e.Image)
+		if host != "" {
+			head = host + ": " + head
+		}
 		switch e.Kind {
 		case images.Waiting:
 			b.console.Status("waiting for another percore that is building images")
