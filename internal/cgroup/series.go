@@ -23,7 +23,10 @@ const maxLine = 1 << 20
 // the first and the last sample and the peaks, not the lines between them.
 type Series struct {
 	name        string
-	first, last Sample
+	until       int64  // wall clock in ns at which the counting ends; 0: with the file
+	first, last Sample // last: the one up to which CPU time counts
+	slow        Sample // the one up to which everything else counts, which is read less often
+	prev        Sample // the line before, while reading
 	n, torn     int
 	maxGap      time.Duration
 	peakAnon    map[string]int64
@@ -40,7 +43,21 @@ type Series struct {
 // sample, a counter or a clock that goes backwards, a container that is not
 // there. An error of the reader itself is returned wrapped.
 func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
+	return ReadSeriesUntil(r, name, time.Time{}, want...)
+}
+
+// ReadSeriesUntil reads a sample file as [ReadSeries] does, as far as it speaks
+// of the time up to until, by the clock of the sampled host: CPU time counts up
+// to the first sample that was taken then or later, and the counters that are
+// read less often up to the first sample in which they were read then or later.
+// Lines behind that are not looked at, so that a sampler nobody could end in
+// time takes nothing away from its window. Until may be zero, for all of the
+// file.
+func ReadSeriesUntil(r io.Reader, name string, until time.Time, want ...string) (*Series, error) {
 	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}}
+	if !until.IsZero() {
+		s.until = until.UnixNano()
+	}
 	br := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
 	for no := 1; ; no++ {
@@ -63,7 +80,7 @@ func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
 			}
 			return nil, err
 		}
-		if !whole {
+		if !whole || s.complete() {
 			break
 		}
 	}
@@ -74,7 +91,7 @@ func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
 		return nil, fail.Input("%s holds %d whole sample%s and at least two are needed: the sampler was ended too early; measure the window again", name, s.n, plural(s.n))
 	}
 	for _, c := range want {
-		if _, ok := s.first.Containers[c]; !ok {
+		if !s.Has(c) {
 			return nil, fail.Input("%s has no container %q, only %s: check that the file belongs to this window", name, c, list(s.Containers()))
 		}
 	}
@@ -130,11 +147,8 @@ func (s *Series) add(line []byte, no int) error {
 	}
 	if s.n == 0 {
 		s.first = x
-	} else {
-		s.maxGap = max(s.maxGap, time.Duration(x.Mono-s.last.Mono))
-		if err := s.compare(&x, no); err != nil {
-			return err
-		}
+	} else if err := s.compare(&x, no); err != nil {
+		return err
 	}
 	for name, c := range x.Containers {
 		if c.Anon != nil {
@@ -144,9 +158,29 @@ func (s *Series) add(line []byte, no int) error {
 			s.peakMemory[name] = max(s.peakMemory[name], *c.Memory)
 		}
 	}
-	s.last = x
-	s.n++
+	// The first two samples are always taken: without them there is no growth.
+	if s.n < 2 || !s.ended(s.last.T) {
+		if s.n > 0 {
+			s.maxGap = max(s.maxGap, time.Duration(x.Mono-s.prev.Mono))
+		}
+		s.last = x
+		s.n++
+	}
+	s.slow, s.prev = x, x
 	return nil
+}
+
+// ended reports whether a time, in ns by the wall clock, is not before the end
+// of what is counted.
+func (s *Series) ended(t int64) bool { return s.until > 0 && t >= s.until }
+
+// complete reports whether no further line can count.
+func (s *Series) complete() bool {
+	read := s.slow.SlowT
+	if read == 0 { // a sampler that reads everything for each line
+		read = s.slow.T
+	}
+	return s.n >= 2 && s.ended(s.last.T) && s.ended(read)
 }
 
 // sound checks a sample by itself.
@@ -172,17 +206,17 @@ func (s *Series) sound(x *Sample, no int) error {
 
 // compare checks that nothing went backwards since the sample before.
 func (s *Series) compare(x *Sample, no int) error {
-	if x.Mono <= s.last.Mono {
-		return fail.Input("%s line %d: time went backwards (mono %d after %d): the lines are not in the order in which they were written; measure the window again", s.name, no, x.Mono, s.last.Mono)
+	if x.Mono <= s.prev.Mono {
+		return fail.Input("%s line %d: time went backwards (mono %d after %d): the lines are not in the order in which they were written; measure the window again", s.name, no, x.Mono, s.prev.Mono)
 	}
-	if x.T < s.last.T {
-		return fail.Input("%s line %d: time went backwards (t %d after %d): the host's clock was set back during the window; let it synchronise and measure the window again", s.name, no, x.T, s.last.T)
+	if x.T < s.prev.T {
+		return fail.Input("%s line %d: time went backwards (t %d after %d): the host's clock was set back during the window; let it synchronise and measure the window again", s.name, no, x.T, s.prev.T)
 	}
-	if len(x.Containers) != len(s.last.Containers) {
+	if len(x.Containers) != len(s.prev.Containers) {
 		return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
 	}
 	for name, c := range x.Containers {
-		before, ok := s.last.Containers[name]
+		before, ok := s.prev.Containers[name]
 		if !ok {
 			return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
 		}
@@ -202,7 +236,7 @@ func (s *Series) compare(x *Sample, no int) error {
 	return nil
 }
 
-func (s *Series) lastNames() []string { return names(s.last.Containers) }
+func (s *Series) lastNames() []string { return names(s.prev.Containers) }
 
 func names(m map[string]Container) []string {
 	out := make([]string, 0, len(m))
@@ -228,10 +262,10 @@ func (s *Series) Name() string { return s.name }
 // First is the first sample.
 func (s *Series) First() Sample { return s.first }
 
-// Last is the last whole sample.
+// Last is the last sample of those that count, to which CPU time is counted.
 func (s *Series) Last() Sample { return s.last }
 
-// Len is the number of whole samples, at least two.
+// Len is the number of whole samples that count, at least two.
 func (s *Series) Len() int { return s.n }
 
 // Torn is the number of lines dropped because they were cut off: 0 or 1.
@@ -239,6 +273,12 @@ func (s *Series) Torn() int { return s.torn }
 
 // Containers returns the names of the containers in alphabetical order.
 func (s *Series) Containers() []string { return names(s.first.Containers) }
+
+// Has reports whether the container was sampled.
+func (s *Series) Has(container string) bool {
+	_, ok := s.first.Containers[container]
+	return ok
+}
 
 // Gone reports whether the container disappeared before the last sample. A
 // container that is not in the series was never there and is not gone.
@@ -256,6 +296,11 @@ func (s *Series) MaxGap() time.Duration { return s.maxGap }
 func (s *Series) Grew(container, counter string) (int64, bool) {
 	first, ok1 := s.first.Containers[container].Counter(counter)
 	last, ok2 := s.last.Containers[container].Counter(counter)
+	if counter != UsageUS {
+		if v, ok := s.slow.Containers[container].Counter(counter); ok {
+			last, ok2 = v, ok
+		}
+	}
 	if !ok1 || !ok2 {
 		return 0, false
 	}
@@ -325,13 +370,13 @@ func (s *Series) fraction(cpus []int, of func(CPU) int64) (float64, bool) {
 	var us int64
 	for _, cpu := range cpus {
 		first, ok1 := find(s.first.Host.PerCPU, cpu)
-		last, ok2 := find(s.last.Host.PerCPU, cpu)
+		last, ok2 := find(s.slow.Host.PerCPU, cpu)
 		if !ok1 || !ok2 {
 			return 0, false
 		}
 		us += of(last) - of(first)
 	}
-	return float64(us) * 1e3 / (float64(s.Elapsed()) * float64(len(cpus))), true
+	return float64(us) * 1e3 / (float64(s.slow.Mono-s.first.Mono) * float64(len(cpus))), true
 }
 
 func find(cpus []CPU, number int) (CPU, bool) {

@@ -263,6 +263,18 @@ func FuzzReadSeries(f *testing.F) {
 		s.StealFraction(nil)
 		s.BusyFraction([]int{0})
 		s.WallVsMonotonic()
+		// A part of a sound file is sound, and counts no more than all of it.
+		part, err := ReadSeriesUntil(bytes.NewReader(b), "fuzz", time.Unix(0, s.First().T/2+s.Last().T/2))
+		if err != nil || part.Len() < 2 || part.Len() > s.Len() {
+			t.Fatalf("a part of it: %v", err)
+		}
+		for _, c := range s.Containers() {
+			all, ok1 := s.Grew(c, UsageUS)
+			some, ok2 := part.Grew(c, UsageUS)
+			if ok1 && ok2 && some > all {
+				t.Fatalf("a part of %s grew %d, all of it %d", c, some, all)
+			}
+		}
 	})
 }
 
@@ -323,5 +335,58 @@ func BenchmarkReadSeries(b *testing.B) {
 		if _, err := ReadSeries(strings.NewReader(text), "bench"); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestSamplerThatRanOn: what happened after the window does not count, whatever
+// it is.
+func TestSamplerThatRanOn(t *testing.T) {
+	slow := func(from, to int64) string { // everything but usage_us is read once a second
+		var b strings.Builder
+		for i := from; i < to; i++ {
+			b.WriteString(strings.Replace(line(i), `,"host"`, fmt.Sprintf(`,"slow_t":%d,"host"`, 1_800_000_000_000_000_000+i/10*1_000_000_000), 1))
+		}
+		return b.String()
+	}
+	start := time.Unix(1_800_000_000, 0)
+	end := start.Add(2250 * time.Millisecond)
+	for name, behind := range map[string]string{
+		"the sampler runs on":      slow(31, 700),
+		"nothing":                  "",
+		"a container ends":         strings.Replace(slow(31, 32), `"db":{"usage_us":310,"memory":5}`, `"db":{"gone":true}`, 1),
+		"the clock is set back":    line(3),
+		"a line that is no sample": "no sample\n" + slow(32, 40),
+		"a line that is cut off":   `{"t":18000`,
+	} {
+		s, err := ReadSeriesUntil(strings.NewReader(slow(0, 31)+behind), "x.cg.jsonl", end, "app", "db")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		cpu, _ := s.Grew("app", UsageUS)
+		throttled, _ := s.ThrottledGrew("app")
+		if cpu != 23*40_000 || throttled != 30*7 || s.Len() != 24 || s.Gone("db") || s.MaxGap() != 100*time.Millisecond || s.WallVsMonotonic() != 0 {
+			t.Errorf("%s: CPU grew %d, throttled %d, %d samples, gone %v", name, cpu, throttled, s.Len(), s.Gone("db"))
+		}
+		if busy, ok := s.BusyFraction([]int{0}); !ok || math.Abs(busy-0.6) > 1e-9 {
+			t.Errorf("%s: busy %v, %v", name, busy, ok)
+		}
+		if !s.Encloses(start, end) || s.Encloses(start, end.Add(time.Second)) {
+			t.Errorf("%s: encloses", name)
+		}
+		if peak, ok := s.PeakMemory("app"); !ok || peak != 1030 {
+			t.Errorf("%s: peak %d, %v", name, peak, ok)
+		}
+	}
+	// A series that ends before the window does counts as a whole, and does not
+	// enclose it.
+	s, err := ReadSeriesUntil(strings.NewReader(slow(0, 20)), "x.cg.jsonl", end)
+	if err != nil || s.Len() != 20 || s.Encloses(start, end) {
+		t.Errorf("%d samples, %v", s.Len(), err)
+	}
+	// Two samples are taken even where the clock says that both are too late.
+	s, err = ReadSeriesUntil(strings.NewReader(slow(0, 20)), "x.cg.jsonl", start.Add(-time.Hour))
+	if err != nil || s.Len() != 2 || s.Encloses(start.Add(-time.Hour), start.Add(-time.Hour)) {
+		t.Errorf("%v", err)
 	}
 }

@@ -2,29 +2,46 @@ package protocol
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
 )
 
-// Names of the gates, as they stand in events.jsonl.
+// Names of the gates, as they stand in events.jsonl. The measurement protocol
+// asks for every one of them: a window is evidence only if the probe reached
+// its target, the clocks agree, nothing took CPU time away, application and
+// load generator did not share cores, and, on hosts of their own, no network
+// allowance was exceeded, the clocks of the hosts agree and the load host was
+// not what held the window back. The last three are read only where roles are
+// on different hosts.
+//
+// Where there are several hosts the reading is that of the worst, and the
+// detail names it. A driver that could not reach a host for a while fails no
+// gate by that: what the hosts counted meanwhile is what is judged.
 const (
 	GateProbe     = "probe"     // the reference server reached its target
-	GateClock     = "clock"     // wall clock and monotonic clock agree
-	GateThrottled = "throttled" // the kernel withheld no CPU time
-	GateSteal     = "steal"     // the hypervisor withheld next to none
+	GateClock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set
+	GateThrottled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
+	GateSteal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
 	GateCores     = "cores"     // app and load generator ran on different CPUs
-	GateSamples   = "samples"   // the counters enclose the window
+	GateSamples   = "samples"   // the counters of each host enclose the window
+	GateAllowance = "allowance" // no network allowance of an instance was exceeded
+	GateOffset    = "offset"    // the clocks of the hosts agree with the first load host's
+	GateLoad      = "load"      // no load host was near the end of its own CPUs
 )
 
 // Limits of the gates.
 const (
-	probeLimit = 0.99                   // of the probe's target
-	clockLimit = 100 * time.Millisecond // difference over one window
-	stealLimit = 0.01                   // of the time of the CPUs in use
+	probeLimit  = 0.99                   // of the probe's target
+	clockLimit  = 100 * time.Millisecond // difference over one window
+	stealLimit  = 0.01                   // of the time of the CPUs in use
+	offsetLimit = 5 * time.Millisecond   // between any host and the first load host
+	loadLimit   = 0.85                   // busy share of the CPUs of role load: from there on a generator is late by itself
 )
 
 // ProbeGate judges the reading of a reference probe: at least 99 % of its
@@ -42,70 +59,244 @@ func ProbeGate(r store.ProbeReading) store.Gate {
 
 // layout is what the gates need to know of the lab.
 type layout struct {
-	app, load  profile.CPUSet
-	used       []int // CPUs whose steal counts
-	sameHost   bool  // app and load
-	waiveCores string
+	hosts       map[profile.Role]string
+	cpus        map[profile.Role]profile.CPUSet
+	waiveShared string // why gates that shared cores fail do not count; empty: they do
 }
 
 func newLayout(lab Lab, shared bool) layout {
-	appHost, app := lab.CPUs(profile.App)
-	loadHost, load := lab.CPUs(profile.Load)
-	dbHost, db := lab.CPUs(profile.DB)
-	l := layout{app: app, load: load, used: app.List(), sameHost: appHost == loadHost}
-	if dbHost == appHost {
-		l.used = append(l.used, db.List()...)
+	l := layout{hosts: map[profile.Role]string{}, cpus: map[profile.Role]profile.CPUSet{}}
+	for _, r := range profile.Roles() {
+		l.hosts[r], l.cpus[r] = lab.CPUs(r)
 	}
-	if l.sameHost {
-		l.used = append(l.used, load.List()...)
-	}
-	l.used = profile.FormatCPUs(l.used).List()
 	if shared {
-		l.waiveCores = "the profile shares cores between roles"
+		l.waiveShared = "the profile shares cores between roles"
 	}
 	return l
+}
+
+// spread reports whether roles are on different hosts.
+func (l layout) spread() bool {
+	return l.hosts[profile.App] != l.hosts[profile.Load] || l.hosts[profile.App] != l.hosts[profile.DB]
+}
+
+// used are the CPUs on which roles run; none stands for all of the host.
+func (l layout) used(roles []profile.Role) []int {
+	var used []int
+	for _, r := range roles {
+		list := l.cpus[r].List()
+		if len(list) == 0 {
+			return nil
+		}
+		used = append(used, list...)
+	}
+	return profile.FormatCPUs(used).List()
 }
 
 // coresGate compares the CPU sets of app and load generator.
 func (l layout) coresGate() store.Gate {
 	var both []int
-	if l.sameHost {
-		both = l.app.Shared(l.load)
+	detail := fmt.Sprintf("app on %s, load on %s", l.cpus[profile.App], l.cpus[profile.Load])
+	if l.hosts[profile.App] == l.hosts[profile.Load] {
+		both = l.cpus[profile.App].Shared(l.cpus[profile.Load])
+	} else {
+		detail += ", of different hosts"
 	}
-	g := store.Gate{Name: GateCores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs",
-		Detail: fmt.Sprintf("app on %s, load on %s", l.app, l.load)}
+	g := store.Gate{Name: GateCores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs", Detail: detail}
 	if !g.OK {
-		g.Waived = l.waiveCores
+		g.Waived = l.waiveShared
 	}
 	return g
 }
 
-// sampleGates judges the counters of one window. The window ran from start to
-// end by the clock of the host.
-func (l layout) sampleGates(s *cgroup.Series, start, end time.Time) []store.Gate {
-	drift := s.WallVsMonotonic()
-	clock := store.Gate{Name: GateClock, OK: drift.Abs() <= clockLimit, Reading: math.Abs(drift.Seconds() * 1000), Limit: float64(clockLimit.Milliseconds()), Unit: "ms"}
+// worst makes a gate of the readings of several hosts: the first that cannot be
+// read or the one that is furthest over the limit, which the detail names.
+type worst struct {
+	store.Gate
+	named   bool // whether details name hosts
+	found   bool
+	unknown bool
+}
 
+// read takes the reading of a host into account.
+func (w *worst) read(host string, reading float64, ok bool) {
+	if w.unknown || w.found && reading <= w.Reading {
+		return
+	}
+	w.found, w.Reading, w.OK, w.Detail = true, reading, ok, ""
+	if w.named {
+		w.Detail = "host " + host
+	}
+}
+
+// cannot says that the reading of a host is not known, which fails the gate.
+func (w *worst) cannot(host, why string) {
+	if w.unknown {
+		return
+	}
+	w.unknown, w.OK, w.Reading, w.Detail = true, false, 0, why
+	if w.named {
+		w.Detail = "host " + host + ": " + why
+	}
+}
+
+// sampleGates judges the counters of one window, which ran from start to end by
+// the clock of the first load host.
+func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReading, start, end time.Time) []store.Gate {
+	spread := l.spread()
+	gate := func(name string, limit float64, unit string) worst {
+		return worst{Gate: store.Gate{Name: name, Limit: limit, Unit: unit}, named: spread}
+	}
+	clock := gate(GateClock, float64(clockLimit.Milliseconds()), "ms")
 	throttled := store.Gate{Name: GateThrottled, OK: true, Limit: 0, Unit: "ms"}
-	for _, name := range []string{string(profile.App), string(profile.DB)} {
-		if us, ok := s.ThrottledGrew(name); ok {
-			throttled.Reading += float64(us) / 1000
-			if us > 0 {
+	steal := gate(GateSteal, stealLimit, "share of CPU time")
+	samples := store.Gate{Name: GateSamples, OK: len(hosts) > 0, Limit: 2, Unit: "samples"}
+	missing := func(host, why string) {
+		if !samples.OK {
+			return // the first is enough
+		}
+		samples.OK, samples.Detail = false, why
+		if spread {
+			samples.Detail = "host " + host + ": " + why
+		}
+	}
+	tolerance := time.Duration(0)
+	if spread {
+		tolerance = offsetLimit
+	}
+	for i, h := range hosts {
+		drift := h.Series.WallVsMonotonic()
+		clock.read(h.Host, math.Abs(drift.Seconds()*1000), drift.Abs() <= clockLimit)
+
+		for _, role := range []profile.Role{profile.App, profile.DB} {
+			if us, ok := h.Series.ThrottledGrew(string(role)); ok && us > 0 {
+				throttled.Reading += float64(us) / 1000
 				throttled.OK = false
-				throttled.Detail = fmt.Sprintf("%s was throttled", name)
+				throttled.Detail = fmt.Sprintf("%s was throttled", role)
+				if spread {
+					throttled.Detail += " on host " + h.Host
+				}
+			}
+		}
+
+		if share, known := h.Series.StealFraction(l.used(h.Roles)); known {
+			steal.read(h.Host, share, share <= stealLimit)
+		} else {
+			steal.cannot(h.Host, "the samples do not show the CPUs in use")
+		}
+
+		if n := float64(h.Series.Len()); i == 0 || n < samples.Reading {
+			samples.Reading = n
+		}
+		if h.Series.Len() < 2 || !h.Series.Encloses(start.Add(h.Ahead+tolerance), end.Add(h.Ahead-tolerance)) {
+			missing(h.Host, "the first and the last sample do not enclose the window")
+		}
+	}
+	for _, host := range l.without(hosts, readings) {
+		missing(host, "there are no samples")
+	}
+	gates := []store.Gate{clock.Gate, throttled, steal.Gate, samples}
+	if spread {
+		gates = append(gates, allowanceGate(readings), offsetGate(readings), l.loadGate(hosts))
+	}
+	return gates
+}
+
+// without names the hosts of which there are no samples: those that said
+// something of themselves, and the roles that no sampled host plays.
+func (l layout) without(hosts []store.HostSeries, readings []store.HostReading) []string {
+	var list []string
+	roles := map[profile.Role]bool{}
+	for _, h := range hosts {
+		for _, r := range h.Roles {
+			roles[r] = true
+		}
+	}
+	for _, r := range readings {
+		if !slices.ContainsFunc(hosts, func(h store.HostSeries) bool { return h.Host == r.Host }) {
+			list = append(list, r.Host)
+			for _, role := range r.Roles {
+				roles[role] = true
 			}
 		}
 	}
-
-	share, known := s.StealFraction(l.used)
-	steal := store.Gate{Name: GateSteal, OK: known && share <= stealLimit, Reading: share, Limit: stealLimit, Unit: "share of CPU time"}
-	if !known {
-		steal.Detail = "the samples do not show the CPUs in use"
+	for _, r := range profile.Roles() {
+		if !roles[r] {
+			list = append(list, l.hosts[r])
+		}
 	}
+	return list
+}
 
-	samples := store.Gate{Name: GateSamples, OK: s.Len() >= 2 && s.Encloses(start, end), Reading: float64(s.Len()), Limit: 2, Unit: "samples"}
-	if !samples.OK {
-		samples.Detail = "the first and the last sample do not enclose the window"
+// allowanceGate: an instance whose network allowance is used up queues or drops
+// packets, which the candidate would be blamed for. Drivers that have no such
+// counters pass, because their hosts have no such allowance either.
+func allowanceGate(readings []store.HostReading) store.Gate {
+	g := store.Gate{Name: GateAllowance, OK: len(readings) > 0, Limit: 0, Unit: "packets"}
+	var grew, without, unread []string
+	for _, r := range readings {
+		switch {
+		case r.AllowanceError != "":
+			unread = append(unread, fmt.Sprintf("host %s: %s", r.Host, r.AllowanceError))
+		case len(r.Allowances) == 0:
+			without = append(without, r.Host)
+		}
+		for _, counter := range slices.Sorted(maps.Keys(r.Allowances)) {
+			if n := r.Allowances[counter]; n > 0 {
+				g.Reading += float64(n)
+				grew = append(grew, fmt.Sprintf("host %s: %s grew by %d", r.Host, counter, n))
+			}
+		}
 	}
-	return []store.Gate{clock, throttled, steal, samples}
+	details := append(grew, unread...)
+	g.OK = g.OK && len(details) == 0
+	switch {
+	case len(readings) == 0:
+		details = append(details, "no host was asked for its counters")
+	case len(without) > 0:
+		details = append(details, "no counters of allowances on "+strings.Join(without, ", "))
+	}
+	g.Detail = strings.Join(details, "; ")
+	return g
+}
+
+// offsetGate: the window's times are the load host's, and counters of other
+// hosts are held against them.
+func offsetGate(readings []store.HostReading) store.Gate {
+	g := worst{Gate: store.Gate{Name: GateOffset, Limit: float64(offsetLimit.Milliseconds()), Unit: "ms"}, named: true}
+	for _, r := range readings {
+		if r.ClockError != "" {
+			g.cannot(r.Host, r.ClockError)
+			continue
+		}
+		ms := math.Abs(r.ClockOffsetMS)
+		g.read(r.Host, ms, ms <= float64(offsetLimit.Milliseconds()))
+	}
+	if len(readings) == 0 {
+		g.Detail = "no host was asked for its clock"
+	}
+	return g.Gate
+}
+
+// loadGate: a load generator without CPU left sends late and measures its own
+// delay.
+func (l layout) loadGate(hosts []store.HostSeries) store.Gate {
+	g := worst{Gate: store.Gate{Name: GateLoad, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
+	for _, h := range hosts {
+		if !slices.Contains(h.Roles, profile.Load) {
+			continue
+		}
+		if share, known := h.Series.BusyFraction(l.used([]profile.Role{profile.Load})); known {
+			g.read(h.Host, share, share < loadLimit)
+		} else {
+			g.cannot(h.Host, "the samples do not show the CPUs of role load")
+		}
+	}
+	if !g.found && !g.unknown {
+		g.Detail = "there are no samples of a load host"
+	}
+	if !g.OK {
+		g.Waived = l.waiveShared
+	}
+	return g.Gate
 }

@@ -61,7 +61,7 @@ type Load struct {
 type Measurement struct {
 	OHA      [][]byte            // each load generator's JSON, verbatim; the first load host's first
 	CGroup   []HostSamples       // the sampler's lines of each host, verbatim; the app's host first
-	Hosts    []store.HostReading // what the hosts said of clocks and network; empty where there is one host
+	Hosts    []store.HostReading // what the hosts said of clocks and network, those of role load in the order of OHA; empty where there is one host
 	Database map[string]float64  // database counters, change over the window
 	Start    time.Time           // when the load generators were started, by the first load host's clock
 	End      time.Time           // when the last of them had ended, by the same clock
@@ -69,8 +69,8 @@ type Measurement struct {
 
 // HostSamples are the lines of one host's sampler.
 type HostSamples struct {
-	Host  string         // its name
-	Roles []profile.Role // that it plays: which containers the lines speak of
+	Host  string         // its name, as in Measurement.Hosts
+	Roles []profile.Role // that it plays
 	Lines []byte
 }
 

@@ -4,17 +4,18 @@
 package protocol
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
 	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/measure"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
 )
@@ -343,7 +344,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 	for i, data := range m.OHA {
 		ending := store.RawOHA
 		if i > 0 {
-			ending = fmt.Sprintf("load%d.%s", i+1, store.RawOHA)
+			ending = fmt.Sprintf("%s%d.%s", profile.Load, i+1, store.RawOHA)
 		}
 		path, err := keep(ending, data)
 		if err != nil {
@@ -355,10 +356,11 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 			res.OtherOHA = append(res.OtherOHA, path)
 		}
 	}
+	taken := map[string]bool{}
 	for i, s := range m.CGroup {
 		ending := store.RawCGroup
 		if i > 0 {
-			ending = s.Host + "." + store.RawCGroup
+			ending = fileName(s.Host, taken) + "." + store.RawCGroup
 		}
 		path, err := keep(ending, s.Lines)
 		if err != nil {
@@ -369,6 +371,9 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 		} else if path != "" {
 			if res.OtherCGroup == nil {
 				res.OtherCGroup = map[string]string{}
+			}
+			if _, twice := res.OtherCGroup[s.Host]; twice {
+				return res, fmt.Errorf("two hosts of the lab are called %s", s.Host)
 			}
 			res.OtherCGroup[s.Host] = path
 		}
@@ -381,27 +386,75 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 	return res, r.Journal.Append(store.Event{Type: store.EventWindow, Window: &res})
 }
 
-// judge derives the window's figures and reads its gates.
+// fileName makes the name of a host fit to be a part of a file's name, and one
+// that no other host has.
+func fileName(host string, taken map[string]bool) string {
+	safe := strings.Trim(unfit.ReplaceAllString(host, "-"), "-.")
+	safe = cmp.Or(safe[:min(len(safe), maxHostName)], "host")
+	name := safe
+	for n := 2; taken[name]; n++ {
+		name = fmt.Sprintf("%s-%d", safe, n)
+	}
+	taken[name] = true
+	return name
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// maxHostName bounds the part of a file's name, of which most file systems
+// take 255 bytes.
+const maxHostName = 63
+
+// judge derives the window's figures and reads its gates. It reads what was
+// just written down in the same way as whoever derives the figures again.
 func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.ProbeReading) error {
-	out, err := load.Parse(res.OHA, m.OHA[0])
-	if err != nil {
-		return err
-	}
-	series, err := cgroup.ReadSeries(bytes.NewReader(m.CGroup[0].Lines), res.CGroup, string(profile.App), string(profile.DB))
-	if err != nil {
-		return err
-	}
-	for _, role := range []profile.Role{profile.App, profile.DB} {
-		if series.Gone(string(role)) {
-			return fmt.Errorf("the %s container ended during the window; the log kept in the run's folder says why", role)
+	for i, out := range m.OHA {
+		if len(out) == 0 {
+			return fmt.Errorf("load generator %d of %d left no output", i+1, len(m.OHA))
 		}
 	}
-	figures, err := measure.Of(out, measure.Samples(series), string(profile.App), string(profile.DB), time.Duration(res.Seconds*float64(time.Second)))
+	if len(m.OHA) == 0 || len(m.CGroup) == 0 || len(m.CGroup[0].Lines) == 0 {
+		return errors.New("there is no output of a load generator, or there are no samples of the app's host")
+	}
+	text := map[string][]byte{res.OHA: m.OHA[0], res.CGroup: m.CGroup[0].Lines}
+	for i, path := range res.OtherOHA {
+		text[path] = m.OHA[i+1]
+	}
+	for _, s := range m.CGroup[1:] {
+		if path := res.OtherCGroup[s.Host]; path != "" {
+			text[path] = s.Lines
+		}
+	}
+	evidence, err := store.ReadEvidence(*res, func(path string) ([]byte, error) { return text[path], nil })
+	if err != nil {
+		return err
+	}
+	// Who they are is known here even where a host said nothing of itself.
+	hosts := evidence.Hosts
+	hosts[0].Host, hosts[0].Roles = m.CGroup[0].Host, m.CGroup[0].Roles
+	for i := range hosts[1:] {
+		h := &hosts[i+1]
+		h.Roles = m.CGroup[slices.IndexFunc(m.CGroup, func(s HostSamples) bool { return s.Host == h.Host })].Roles
+	}
+	for _, role := range []profile.Role{profile.App, profile.DB} {
+		h, ok := evidence.Of(string(role))
+		if !ok {
+			return fmt.Errorf("no samples hold the %s container", role)
+		}
+		if h.Series.Gone(string(role)) {
+			where := ""
+			if r.layout.spread() {
+				where = " on host " + h.Host
+			}
+			return fmt.Errorf("the %s container%s ended during the window; the log kept in the run's folder says why", role, where)
+		}
+	}
+	figures, err := evidence.Figures()
 	if err != nil {
 		return err
 	}
 	res.Measured = &figures
-	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(series, m.Start, m.End)...)
+	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(hosts, m.Hosts, m.Start, m.End)...)
 	return nil
 }
 

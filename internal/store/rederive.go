@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
-	"time"
 
-	"github.com/percore/percore/internal/cgroup"
 	"github.com/percore/percore/internal/load"
 	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/study/samples"
 )
 
 // Rederive computes the figures of every window and probe anew from the raw
@@ -46,38 +41,14 @@ func (s *Store) Rederive() ([]Problem, error) {
 	return problems, nil
 }
 
-// Measure computes the figures of a window from its raw files.
+// Measure computes the figures of a window from its raw files, of all hosts and
+// load generators.
 func (s *Store) Measure(w WindowResult) (measure.Window, error) {
-	out, err := s.ReadRaw(w.OHA)
+	e, err := ReadEvidence(w, s.ReadRaw)
 	if err != nil {
 		return measure.Window{}, err
 	}
-	result, err := load.Parse(w.OHA, out)
-	if err != nil {
-		return measure.Window{}, err
-	}
-	var counters measure.Counters = measure.None{}
-	if strings.HasSuffix(w.CGroup, samples.Ending) {
-		// Imported from the study, whose samples have a layout of their own.
-		text, err := s.ReadRaw(w.CGroup)
-		if err != nil {
-			return measure.Window{}, err
-		}
-		if counters, err = samples.Parse(w.CGroup, text); err != nil {
-			return measure.Window{}, err
-		}
-	} else if w.CGroup != "" {
-		text, err := s.ReadRaw(w.CGroup)
-		if err != nil {
-			return measure.Window{}, err
-		}
-		series, err := cgroup.ReadSeries(bytes.NewReader(text), w.CGroup, string(profile.App))
-		if err != nil {
-			return measure.Window{}, err
-		}
-		counters = measure.Samples(series)
-	}
-	return measure.Of(result, counters, string(profile.App), string(profile.DB), time.Duration(w.Seconds*float64(time.Second)))
+	return e.Figures()
 }
 
 // rederiveProbes does so for the readings of the reference probe.

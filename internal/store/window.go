@@ -47,7 +47,9 @@ func (w Window) String() string {
 	return s + fmt.Sprintf(", repetition %d", w.Repetition)
 }
 
-// Endings of raw files.
+// Endings of raw files. Those of the second and further load generators have
+// load2, load3, ... and a dot before them, those of the samples of hosts other
+// than the app's the name of the host.
 const (
 	RawOHA    = "oha.json" // the load generator's output
 	RawCGroup = "cg.jsonl" // the counters sampled beside it
@@ -183,10 +185,7 @@ func (s *Store) Verify() ([]Problem, error) {
 			problems = append(problems, Problem{EventsFile, fmt.Sprintf("attempt %d at %s is there twice", w.Attempt, w.Window), true})
 		}
 		attempts[id] = true
-		for _, name := range []string{w.OHA, w.CGroup} {
-			if name == "" {
-				continue
-			}
+		for _, name := range w.RawFiles() {
 			named[name] = true
 			want, ok := w.SHA256[name]
 			if !ok {

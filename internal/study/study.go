@@ -204,7 +204,7 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return res, fmt.Errorf("reading samples of the study: %w", err)
 	}
-	figures, err := measure.Of(out, counters, "app", "db", time.Duration(w.Seconds*float64(time.Second)))
+	figures, err := measure.Of([]measure.Output{{Result: out}}, counters, "app", "db", time.Duration(w.Seconds*float64(time.Second)))
 	if err != nil {
 		return res, err
 	}
