@@ -25,6 +25,7 @@ const (
 	StateInterrupted = "interrupted"
 	StateFailed      = "failed"
 	StateRunning     = "running"
+	StateNotMeasured = "not measured" // there are machines, and no run yet; of a Summary only
 )
 
 // Summary is one line of `percore ls`.
@@ -71,8 +72,9 @@ func (s *Store) Summary() Summary {
 }
 
 // List returns the runs below the folder of all results, oldest first. A folder
-// that looks like a run but cannot be read is listed with what is wrong. A
-// results folder that does not exist yet holds no runs.
+// that looks like a run but cannot be read is listed with what is wrong, and one
+// that has nothing but machines as not measured, since they were made. A results
+// folder that does not exist yet holds no runs.
 func List(results string) ([]Summary, error) {
 	entries, err := os.ReadDir(results)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,6 +90,13 @@ func List(results string) ([]Summary, error) {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(dir, RunFile)); err != nil {
+			if provisioned(dir) {
+				sum := Summary{ID: e.Name(), State: StateNotMeasured}
+				if info, err := os.Stat(filepath.Join(dir, CloudDir)); err == nil {
+					sum.Started = info.ModTime().UTC()
+				}
+				all = append(all, sum)
+			}
 			continue
 		}
 		s, err := Open(dir)

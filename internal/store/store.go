@@ -29,6 +29,7 @@ const (
 	RunFile    = "run.json"
 	EventsFile = "events.jsonl"
 	RawDir     = "raw"
+	CloudDir   = "cloud" // the machines of a run in a cloud; there before the run is
 	lockFile   = "lock"
 )
 
@@ -50,6 +51,10 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // Create makes the folder of a new run below the folder of all results, locked
 // for this process. The folder appears under its name only when run.json is in
 // it. The link "latest" beside it is pointed at the new run where links work.
+//
+// A folder of that name that holds nothing but [CloudDir] becomes the run's: its
+// machines were there before anything was measured. It is a run from the moment
+// at which run.json appears in it.
 func Create(results string, run Run) (*Store, error) {
 	if !idPattern.MatchString(run.ID) || run.ID == latest {
 		return nil, fail.Input("%q cannot be the id of a run; take letters, digits, dots, dashes and underscores", run.ID)
@@ -59,9 +64,30 @@ func Create(results string, run Run) (*Store, error) {
 		return nil, diskError("making the results folder", results, err)
 	}
 	dir := filepath.Join(results, run.ID)
-	if _, err := os.Lstat(dir); err == nil {
-		return nil, fail.Input("%s: a run of this id exists already; choose another id or carry on with `percore run --resume %s`", dir, run.ID)
+	var s *Store
+	var err error
+	switch _, lstat := os.Lstat(dir); {
+	case lstat != nil:
+		s, err = createNew(results, dir, run)
+	case provisioned(dir):
+		s, err = createWithin(dir, run)
+	default:
+		err = taken(dir, run.ID)
 	}
+	if err != nil {
+		return nil, err
+	}
+	syncDir(results)
+	pointLatest(results, run.ID)
+	return s, nil
+}
+
+func taken(dir, id string) error {
+	return fail.Input("%s: a run of this id exists already; choose another id or carry on with `percore run --resume %s`", dir, id)
+}
+
+// createNew makes a folder under another name and renames it.
+func createNew(results, dir string, run Run) (*Store, error) {
 	tmp, err := os.MkdirTemp(results, ".new-")
 	if err != nil {
 		return nil, diskError("making a results folder in", results, err)
@@ -86,14 +112,68 @@ func Create(results string, run Run) (*Store, error) {
 	if err := os.Rename(tmp, dir); err != nil {
 		s.Close()
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
-			return nil, fail.Input("%s: a run of this id exists already; choose another id or carry on with `percore run --resume %s`", dir, run.ID)
+			return nil, taken(dir, run.ID)
 		}
 		return nil, diskError("making the results folder", dir, err)
 	}
 	s.dir = dir
-	syncDir(results)
-	pointLatest(results, run.ID)
 	return s, nil
+}
+
+// createWithin makes a run of a folder that holds the machines' alone. What
+// makes it a run, run.json, comes last: a driver killed before that leaves a
+// folder of which a run can still be made.
+func createWithin(dir string, run Run) (_ *Store, err error) {
+	raw := filepath.Join(dir, RawDir)
+	if err := os.Mkdir(raw, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, diskError("making the folder of raw files in", dir, err)
+	}
+	if err := writeNew(filepath.Join(dir, EventsFile), nil); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	s := &Store{dir: dir, run: run}
+	if err := s.Lock(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if !provisioned(dir) { // another process was faster
+		return nil, taken(dir, run.ID)
+	}
+	return s, s.writeRun(run)
+}
+
+// provisioned reports whether a folder holds machines and nothing that was
+// measured: CloudDir, and at most what a Create that did not come to its end
+// left.
+func provisioned(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	machines := false
+	for _, e := range entries {
+		name := e.Name()
+		switch {
+		case name == CloudDir && e.IsDir():
+			machines = true
+		case name == lockFile, strings.HasPrefix(name, "."):
+		case name == EventsFile:
+			if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || info.Size() > 0 {
+				return false
+			}
+		case name == RawDir && e.IsDir():
+			if left, err := os.ReadDir(filepath.Join(dir, name)); err != nil || len(left) > 0 {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return machines
 }
 
 // Open reads a results folder. It can be read while another process measures
@@ -322,6 +402,9 @@ func readRun(dir string) (Run, error) {
 	}
 	name := filepath.Join(dir, RunFile)
 	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) && provisioned(dir) {
+		return Run{}, fail.Input("%s: nothing has been measured in this run yet, it only has machines; `percore cloud status %s` says how it stands", dir, filepath.Base(dir))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Run{}, fail.Input("%s: this is not a results folder, there is no %s in it; `percore ls` lists the runs", dir, RunFile)
 	}
