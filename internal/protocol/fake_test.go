@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/cgroup/cgtest"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
 )
@@ -18,10 +19,13 @@ import (
 // fakeLab answers with real load-generator output and with samples made for
 // the window, and notes in which order it was called.
 type fakeLab struct {
+	t        *testing.T
 	oha      []byte
 	calls    []string
 	probes   []byte                                         // output of the probe
 	shared   bool                                           // app and load on one CPU
+	spread   bool                                           // app, db, load and load2 on hosts of their own
+	hosts    func(n int, m *Measurement)                    // changes what the hosts of the nth window left
 	bend     func(n int, s []cgroup.Sample) []cgroup.Sample // of the nth window
 	fail     map[string]error                               // call -> error
 	measured int
@@ -81,10 +85,40 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 		lines = append(append(lines, line...), '\n')
 	}
 	m.CGroup = []HostSamples{{Host: "here", Roles: profile.Roles(), Lines: lines}}
+	if f.spread {
+		f.split(&m, lines)
+		if f.hosts != nil {
+			f.hosts(f.measured, &m)
+		}
+	}
 	return m, f.call(fmt.Sprintf("measure %s %s c%d", s.Name(), l.Scenario.ID, l.Connections))
 }
 
+// Clocks of the hosts, in ms before the first load host's.
+var ahead = map[string]float64{"app": 2, "db": -3, "load": 0, "load2": 1}
+
+// split makes four hosts of one, of which two generate load.
+func (f *fakeLab) split(m *Measurement, lines []byte) {
+	m.OHA = append(m.OHA, f.oha)
+	m.CGroup = nil
+	for _, h := range []struct {
+		name string
+		role profile.Role
+		from string // its container, in the lines of the one host
+	}{{"app", profile.App, "app"}, {"db", profile.DB, "db"}, {"load", profile.Load, "app"}, {"load2", profile.Load, "db"}} {
+		offset := ahead[h.name]
+		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []profile.Role{h.role}, Lines: cgtest.Split(f.t, lines, cgtest.Host{
+			Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(offset * float64(time.Millisecond))})})
+		m.Hosts = append(m.Hosts, store.HostReading{Host: h.name, Roles: []profile.Role{h.role}, ClockOffsetMS: offset,
+			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
+	}
+	m.Hosts[1].Allowances = nil // a driver without such counters
+}
+
 func (f *fakeLab) CPUs(r profile.Role) (string, profile.CPUSet) {
+	if f.spread {
+		return string(r), "0-1"
+	}
 	if f.shared {
 		return "here", "0"
 	}
@@ -179,6 +213,7 @@ func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
 		},
 	}
 	lab := &fakeLab{
+		t:      t,
 		oha:    readFile(t, studyRaw+"rate_go_write_q10000_r1.json"),
 		probes: readFile(t, studyRaw+"probe-rate_rate_go_r1.json"),
 		now:    time.Unix(1_800_000_000, 0),

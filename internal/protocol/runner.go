@@ -373,7 +373,8 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 				res.OtherCGroup = map[string]string{}
 			}
 			if _, twice := res.OtherCGroup[s.Host]; twice {
-				return res, fmt.Errorf("two hosts of the lab are called %s", s.Host)
+				failure = errors.Join(failure, fmt.Errorf("two hosts of the lab are called %s", s.Host))
+				continue
 			}
 			res.OtherCGroup[s.Host] = path
 		}

@@ -78,6 +78,29 @@ func RunOn(t testing.TB, lines []byte, n int) []byte {
 	return out
 }
 
+// Change returns the file with its samples changed.
+func Change(t testing.TB, lines []byte, change func([]cgroup.Sample)) []byte {
+	t.Helper()
+	var all []cgroup.Sample
+	each(t, lines, func(s *cgroup.Sample) { all = append(all, *s) })
+	change(all)
+	n := 0
+	return each(t, lines, func(s *cgroup.Sample) {
+		*s = all[n]
+		n++
+	})
+}
+
+// Head returns the first n lines of the file.
+func Head(t testing.TB, lines []byte, n int) []byte {
+	t.Helper()
+	text := bytes.SplitAfter(lines, []byte("\n"))
+	if len(text) < n {
+		t.Fatalf("there are %d lines, and %d are asked for", len(text), n)
+	}
+	return bytes.Join(text[:n], nil)
+}
+
 func plus(v *int64, n int64) *int64 {
 	if v == nil {
 		return nil
