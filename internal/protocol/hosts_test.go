@@ -43,7 +43,7 @@ func setupHosts(t *testing.T) (*Runner, *fakeLab, *memory) {
 
 // TestSeveralHosts measures on four hosts, two of which generate load.
 func TestSeveralHosts(t *testing.T) {
-	r, lab, journal := setupHosts(t)
+	r, _, journal := setupHosts(t)
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
