@@ -55,7 +55,7 @@ var versionsOf = map[string]map[string]string{
 	"php-fpm":    {"php": number, "php-threads": "nts", "jwt-library": `[a-z]+/[a-z-]+ ` + number, "nginx": number},
 	"frankenphp": {"php": number, "php-threads": "zts", "jwt-library": `[a-z]+/[a-z-]+ ` + number, "frankenphp": `1\.12\.7`},
 	"postgres":   {"postgresql": `17\.[0-9]+`},
-	"tools":      {"oha": regexp.QuoteMeta(OHAVersion), "nginx": number, "socat": number},
+	"tools":      {"oha": regexp.QuoteMeta(OHAVersion), "nginx": number, "socat": number, "iperf3": number},
 }
 
 func checkVersions(t *testing.T, api *client.Client, built map[string]Image) {

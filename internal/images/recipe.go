@@ -165,6 +165,7 @@ func shared(on stand) []Recipe {
 			Context: []Copy{
 				{From: "candidates/images/tools", To: "."},
 				goPackage("cmd/cgsample"), goPackage("internal/cgroup/kernel"), goPackage("internal/cgroup/sampler"),
+				goPackage("cmd/windowrun"), goPackage("internal/windowrun"), goPackage("cmd/hostclock"), goPackage("internal/ntp"),
 			},
 			From:     map[string]Parent{"GOLANG": on.golang, "OHA": on.oha, "BASE": on.base},
 			Estimate: 45 * time.Second,
