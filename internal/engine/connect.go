@@ -20,11 +20,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"github.com/docker/cli/cli/connhelper"
 	dockercontext "github.com/docker/cli/cli/context/docker"
 	"github.com/docker/cli/cli/context/store"
 	"github.com/moby/moby/client"
@@ -56,6 +54,8 @@ type Engine struct {
 	api    *client.Client
 	host   string
 	source string
+	// contact is when it was heard of.
+	contact *contact
 }
 
 // endpoint is where an engine is, and how that was found out.
@@ -63,6 +63,8 @@ type endpoint struct {
 	host   string // URL
 	source string // "DOCKER_HOST", `the Docker context "x"`, "default"
 	opts   []client.Opt
+	// contact is told when the engine answers.
+	contact *contact
 }
 
 // Connect finds the engine, asks it for its API version and agrees on one. An
@@ -85,7 +87,8 @@ func Connect(ctx context.Context, o Options) (*Engine, error) {
 		api.Close()
 		return nil, explain(ctx, ep, err)
 	}
-	return &Engine{api: api, host: ep.host, source: ep.source}, nil
+	ep.contact.answer()
+	return &Engine{api: api, host: ep.host, source: ep.source, contact: ep.contact}, nil
 }
 
 // API is the client underneath, for what this package does not wrap.
@@ -214,12 +217,12 @@ func fromContext(name, from string, o Options) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, fail.Input("%s cannot be used: %w", source, err)
 	}
-	return endpoint{host: epMeta.Host, source: source, opts: opts}, nil
+	return endpoint{host: epMeta.Host, source: source, opts: opts, contact: &contact{}}, nil
 }
 
 // fromURL makes an endpoint of a URL.
 func fromURL(host, source string, o Options) (endpoint, error) {
-	ep := endpoint{host: host, source: source}
+	ep := endpoint{host: host, source: source, contact: &contact{}}
 	bad := func(why string) (endpoint, error) {
 		return endpoint{}, fail.Input("the Docker endpoint %q (from %s) %s; write unix:///path, tcp://host:port or ssh://user@host", host, source, why)
 	}
@@ -249,90 +252,19 @@ func fromURL(host, source string, o Options) (endpoint, error) {
 				filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))}, ep.opts...)
 		}
 	case "ssh":
-		// BatchMode: several connections at once cannot each ask for a password,
-		// and a prompt would hide behind the progress.
-		flags := append([]string{"-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4"}, o.SSHOptions...)
-		helper, err := connhelper.GetConnectionHelperWithSSHOpts(host, flags)
+		dial, url, err := dialSSH(host, o.SSHOptions, ep.contact)
 		if err != nil {
 			return bad("is not an ssh destination")
 		}
-		dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := helper.Dialer(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &sshConn{Conn: conn}, nil
-		}
 		ep.opts = []client.Opt{
 			client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial}}),
-			client.WithHost(helper.Host),
+			client.WithHost(url),
 			client.WithDialContext(dial),
 		}
 	default:
 		return bad("has an unknown scheme")
 	}
 	return ep, nil
-}
-
-// sshConn is a connection through an ssh process. When ssh ends before it has
-// taken a request, the write fails with a broken or closed pipe, and ssh's own
-// words, which are the reason, come out of the reading end: they are fetched
-// there.
-type sshConn struct {
-	net.Conn
-	reading sync.Mutex
-	reason  error // why ssh ended, once a read has said so
-}
-
-func (c *sshConn) Read(p []byte) (int, error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	return c.read(p)
-}
-
-func (c *sshConn) read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if sshEnded(err) {
-		c.reason = err
-	}
-	return n, err
-}
-
-func (c *sshConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, os.ErrClosed) {
-		return n, err
-	}
-	// The process is gone or the connection closed, so this does not wait for
-	// an answer: a read that is under way ends too. What ssh had printed to its
-	// output is of no use any more.
-	c.reading.Lock()
-	defer c.reading.Unlock()
-	for buf := make([]byte, 512); c.reason == nil; {
-		if _, readErr := c.read(buf); readErr != nil {
-			break
-		}
-	}
-	if c.reason != nil {
-		err = c.reason
-	}
-	return n, err
-}
-
-// CloseRead and CloseWrite pass half-closing on: an exec's input ends with it.
-func (c *sshConn) CloseRead() error {
-	if h, ok := c.Conn.(interface{ CloseRead() error }); ok {
-		return h.CloseRead()
-	}
-	return nil
-}
-
-// CloseWrite ends what the other side can read.
-func (c *sshConn) CloseWrite() error {
-	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return h.CloseWrite()
-	}
-	return nil
 }
 
 // certDir is the folder with the TLS files, or empty when TLS was not asked for.

@@ -145,8 +145,18 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 	default:
 		host.NetworkMode = network.NetworkNone
 	}
-	res, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
-		Name: s.Name, Config: config, HostConfig: host, NetworkingConfig: networking,
+	var broke bool // whether an attempt may have created it and could not say so
+	id, err := retry(ctx, e, func() (string, error) {
+		res, err := e.api.ContainerCreate(ctx, client.ContainerCreateOptions{
+			Name: s.Name, Config: config, HostConfig: host, NetworkingConfig: networking,
+		})
+		if broke && errdefs.IsConflict(err) {
+			if id := e.ownContainer(ctx, s); id != "" {
+				return id, nil
+			}
+		}
+		broke = broke || dropped(err)
+		return res.ID, err
 	})
 	switch {
 	case errdefs.IsConflict(err):
@@ -156,13 +166,28 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 	case err != nil:
 		return nil, fmt.Errorf("creating container %s from image %s on %s: %w", s.Name, s.Image, e.host, err)
 	}
-	c := &Container{ID: res.ID, Name: s.Name, e: e}
+	c := &Container{ID: id, Name: s.Name, e: e}
 	if len(s.Files) > 0 {
 		if err := c.CopyTo(ctx, s.Files...); err != nil {
 			return nil, errors.Join(err, c.Remove(context.WithoutCancel(ctx)))
 		}
 	}
 	return c, nil
+}
+
+// ownContainer is the id of the container that an attempt whose answer was lost
+// has created: it has the name and all the labels. Empty when there is none.
+func (e *Engine) ownContainer(ctx context.Context, s Spec) string {
+	res, err := e.api.ContainerInspect(ctx, s.Name, client.ContainerInspectOptions{})
+	if err != nil || res.Container.Config == nil || len(s.Labels) == 0 {
+		return ""
+	}
+	for k, v := range s.Labels {
+		if res.Container.Config.Labels[k] != v {
+			return ""
+		}
+	}
+	return res.Container.ID
 }
 
 // nameTaken explains a name conflict.
@@ -189,9 +214,28 @@ func (e *Engine) Run(ctx context.Context, s Spec) (*Container, error) {
 	return c, nil
 }
 
-// Start starts the container.
+// Start starts the container. It is started once, whatever happens to the
+// connection: an attempt whose answer was lost is looked for before another is
+// made.
 func (c *Container) Start(ctx context.Context) error {
-	_, err := c.e.api.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
+	broke := false
+	_, err := retry(ctx, c.e, func() (struct{}, error) {
+		if broke {
+			res, err := c.e.api.ContainerInspect(ctx, c.ID, client.ContainerInspectOptions{})
+			if err != nil {
+				return struct{}{}, err
+			}
+			if s := res.Container.State; s != nil {
+				started, _ := time.Parse(time.RFC3339Nano, s.StartedAt)
+				if s.Running || started.Unix() > 0 {
+					return struct{}{}, nil
+				}
+			}
+		}
+		_, err := c.e.api.ContainerStart(ctx, c.ID, client.ContainerStartOptions{})
+		broke = broke || dropped(err)
+		return struct{}{}, err
+	})
 	return c.wrap("starting", err)
 }
 
@@ -266,16 +310,21 @@ func (c *Container) Wait(ctx context.Context) (Exit, error) {
 	return s.Exit, err
 }
 
-// Signal sends a signal to the container's process 1.
+// Signal sends a signal to the container's process 1. When the link breaks
+// meanwhile the signal may be sent twice.
 func (c *Container) Signal(ctx context.Context, signal string) error {
-	_, err := c.e.api.ContainerKill(ctx, c.ID, client.ContainerKillOptions{Signal: signal})
+	_, err := retry(ctx, c.e, func() (client.ContainerKillResult, error) {
+		return c.e.api.ContainerKill(ctx, c.ID, client.ContainerKillOptions{Signal: signal})
+	})
 	return c.wrap("sending "+signal+" to", err)
 }
 
 // Stop asks the container to end and kills it after the grace.
 func (c *Container) Stop(ctx context.Context, grace time.Duration) error {
 	seconds := int(grace.Round(time.Second) / time.Second)
-	_, err := c.e.api.ContainerStop(ctx, c.ID, client.ContainerStopOptions{Timeout: &seconds})
+	_, err := retry(ctx, c.e, func() (client.ContainerStopResult, error) {
+		return c.e.api.ContainerStop(ctx, c.ID, client.ContainerStopOptions{Timeout: &seconds})
+	})
 	if errdefs.IsNotFound(err) {
 		return nil
 	}
@@ -375,7 +424,9 @@ func (c *Container) CopyTo(ctx context.Context, files ...File) error {
 	if err := w.Close(); err != nil {
 		return c.wrap("packing files for", err)
 	}
-	_, err := c.e.api.CopyToContainer(ctx, c.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: &buf})
+	_, err := retry(ctx, c.e, func() (client.CopyToContainerResult, error) {
+		return c.e.api.CopyToContainer(ctx, c.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: bytes.NewReader(buf.Bytes())})
+	})
 	return c.wrap("copying files into", err)
 }
 
@@ -429,8 +480,16 @@ type ExecResult struct {
 }
 
 // Exec runs a command in the running container and waits for it. A nil stdin
-// is an empty one. A non-zero exit code is not an error.
+// is an empty one. A non-zero exit code is not an error. A command without input
+// is run again when the link breaks meanwhile: it must bear that.
 func (c *Container) Exec(ctx context.Context, stdin io.Reader, argv ...string) (ExecResult, error) {
+	if stdin != nil {
+		return c.execOnce(ctx, stdin, argv)
+	}
+	return retry(ctx, c.e, func() (ExecResult, error) { return c.execOnce(ctx, nil, argv) })
+}
+
+func (c *Container) execOnce(ctx context.Context, stdin io.Reader, argv []string) (ExecResult, error) {
 	var out ExecResult
 	s, err := c.exec(ctx, stdin != nil, argv)
 	if err != nil {
@@ -483,8 +542,10 @@ func (s *execStream) Close() { s.HijackedResponse.Close() }
 
 // exec starts a command in the container and attaches to it.
 func (c *Container) exec(ctx context.Context, stdin bool, argv []string) (*execStream, error) {
-	ex, err := c.e.api.ExecCreate(ctx, c.ID, client.ExecCreateOptions{
-		AttachStdin: stdin, AttachStdout: true, AttachStderr: true, Cmd: argv,
+	ex, err := retry(ctx, c.e, func() (client.ExecCreateResult, error) {
+		return c.e.api.ExecCreate(ctx, c.ID, client.ExecCreateOptions{
+			AttachStdin: stdin, AttachStdout: true, AttachStderr: true, Cmd: argv,
+		})
 	})
 	if err != nil {
 		return nil, c.wrap("running "+argv[0]+" in", err)

@@ -3,35 +3,149 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/moby/moby/client"
 )
 
-// patience is how long a call that may be repeated is repeated while the
-// engine cannot be reached: a link may be down for a minute and cost nothing.
-const patience = 2 * time.Minute
+// Patience is how long a call is repeated while an engine on another machine
+// cannot be reached, counted from when it was last heard of: a link may be down
+// for a minute and cost nothing.
+const Patience = 2 * time.Minute
 
 // localPatience is the same for a socket on this machine, where only a
 // restarting engine is worth waiting for.
 const localPatience = 10 * time.Second
 
-// retry repeats a call without side effects while the connection to the engine
-// is down, with growing pauses.
-func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, error) {
-	limit := patience
-	if strings.HasPrefix(e.host, "unix://") {
-		limit = localPatience
+const (
+	// maxTries bounds how often a call is repeated to an engine that answers and
+	// breaks off each time.
+	maxTries = 200
+	// hopeless is how long calls to an engine that was given up fail at once,
+	// before one of them tries it again.
+	hopeless = 15 * time.Second
+)
+
+// LostError says that an engine could not be reached for longer than the
+// patience.
+type LostError struct {
+	Host string        // the engine's endpoint
+	For  time.Duration // how long it has not been heard of
+	Err  error         // of the last attempt
+}
+
+func (e *LostError) Error() string {
+	reason := e.Err.Error()
+	if sshEnded(e.Err) {
+		reason = sshReason(e.Err)
 	}
-	deadline := time.Now().Add(limit)
+	if e.For < time.Second {
+		return fmt.Sprintf("the engine at %s still does not answer (%s)", e.Host, reason)
+	}
+	return fmt.Sprintf("the engine at %s has not answered for %s (%s)", e.Host, e.For.Round(time.Second), reason)
+}
+
+// Unwrap returns the error of the last attempt.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// contact is when an engine was heard of. A nil one knows nothing and forgets
+// what it is told.
+type contact struct {
+	mu    sync.Mutex
+	heard time.Time // last
+	lost  time.Time // when it was tried last after it was given up; zero: it is not given up
+	err   error     // of that attempt
+}
+
+// answer notes a sign of life.
+func (c *contact) answer() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.heard, c.lost, c.err = time.Now(), time.Time{}, nil
+	c.mu.Unlock()
+}
+
+func (c *contact) last() time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
+}
+
+// giveUp notes that the engine is lost.
+func (c *contact) giveUp(err error) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.lost, c.err = time.Now(), err
+	c.mu.Unlock()
+}
+
+// hope reports whether a call should be tried, and when not, why; and whether
+// the engine was given up, so that one try is enough.
+func (c *contact) hope() (lost bool, err error) {
+	if c == nil {
+		return false, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.lost.IsZero() && time.Since(c.lost) < hopeless {
+		return true, c.err
+	}
+	return !c.lost.IsZero(), nil
+}
+
+// patience is how long the engine may not be heard of.
+func (e *Engine) patience() time.Duration {
+	if strings.HasPrefix(e.host, "unix://") {
+		return localPatience
+	}
+	return Patience
+}
+
+// retry repeats a call that may be made twice while the connection to the engine
+// is down, with growing pauses. An engine that does not come back is a
+// *LostError; once it is lost, calls fail soon, until it is heard of again.
+func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, error) {
+	var since time.Time // when the engine was heard of last, as far as this call knows
 	pause := 100 * time.Millisecond
-	for {
+	for tries := 1; ; tries++ {
+		lost, err := e.contact.hope()
+		if err != nil {
+			var none T
+			return none, err
+		}
 		v, err := call()
-		if err == nil || !dropped(err) || ctx.Err() != nil || time.Now().Add(pause).After(deadline) {
+		if err == nil {
+			e.contact.answer()
+			return v, nil
+		}
+		if !dropped(err) || ctx.Err() != nil {
+			return v, err
+		}
+		// A call may have waited in silence for longer than the patience before it
+		// broke off: that it broke off is the first news.
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if heard := e.contact.last(); heard.After(since) {
+			pause = 100 * time.Millisecond
+			since = heard
+		}
+		if lost || tries == maxTries || time.Since(since)+pause > e.patience() {
+			err = &LostError{Host: e.host, For: time.Since(since), Err: err}
+			e.contact.giveUp(err)
 			return v, err
 		}
 		select {
@@ -43,10 +157,17 @@ func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, er
 	}
 }
 
+// Reach waits until the engine answers, for as long as the patience.
+func (e *Engine) Reach(ctx context.Context) error {
+	_, err := retry(ctx, e, func() (client.PingResult, error) { return e.api.Ping(ctx, client.PingOptions{}) })
+	return err
+}
+
 // dropped reports whether an error says that the connection to the engine
 // broke, rather than that the engine refused.
 func dropped(err error) bool {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	var lost *LostError
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &lost) {
 		return false
 	}
 	var op *net.OpError

@@ -122,19 +122,29 @@ func sorted(t []Thing) []Thing {
 
 // Delete removes a thing. One that is gone already is no error.
 func (e *Engine) Delete(ctx context.Context, t Thing) error {
-	var err error
+	var remove func() error
 	switch t.Kind {
 	case KindContainer:
 		return e.Container(t.ID, t.Name).Remove(ctx)
 	case KindNetwork:
-		_, err = e.api.NetworkRemove(ctx, t.ID, client.NetworkRemoveOptions{})
+		remove = func() error {
+			_, err := e.api.NetworkRemove(ctx, t.ID, client.NetworkRemoveOptions{})
+			return err
+		}
 	case KindVolume:
-		_, err = e.api.VolumeRemove(ctx, t.ID, client.VolumeRemoveOptions{})
+		remove = func() error {
+			_, err := e.api.VolumeRemove(ctx, t.ID, client.VolumeRemoveOptions{})
+			return err
+		}
 	case KindImage:
-		_, err = e.api.ImageRemove(ctx, t.ID, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+		remove = func() error {
+			_, err := e.api.ImageRemove(ctx, t.ID, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+			return err
+		}
 	default:
 		return fmt.Errorf("cannot remove %s: unknown kind", t)
 	}
+	_, err := retry(ctx, e, func() (struct{}, error) { return struct{}{}, remove() })
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("removing %s on %s: %w", t, e.host, err)
 	}
@@ -168,7 +178,9 @@ func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[stri
 // CreateVolume creates a named volume, or finds it. A volume of that name that
 // does not carry percore's label is an error.
 func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[string]string) error {
-	found, err := e.api.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+	found, err := retry(ctx, e, func() (client.VolumeInspectResult, error) {
+		return e.api.VolumeInspect(ctx, name, client.VolumeInspectOptions{})
+	})
 	switch {
 	case err == nil:
 		if found.Volume.Labels[Label] != "1" {
@@ -178,7 +190,9 @@ func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[strin
 	case !errdefs.IsNotFound(err):
 		return fmt.Errorf("looking for volume %s on %s: %w", name, e.host, err)
 	}
-	if _, err := e.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels}); err != nil {
+	if _, err := retry(ctx, e, func() (client.VolumeCreateResult, error) {
+		return e.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: name, Labels: labels})
+	}); err != nil {
 		return fmt.Errorf("creating volume %s on %s: %w", name, e.host, err)
 	}
 	return nil
