@@ -13,6 +13,14 @@ FLAVOUR    ?=
 RESUME     ?=
 V          ?=
 
+# The same for `percore cloud run`.
+KEEP       ?=
+MAX_COST   ?=
+YES        ?=
+REGION     ?=
+SSH_FROM   ?=
+RUN        ?=
+
 RUN_FLAGS = \
 	$(if $(PROFILE),--profile '$(PROFILE)') \
 	$(if $(PRESET),--preset '$(PRESET)') \
@@ -21,6 +29,21 @@ RUN_FLAGS = \
 	$(if $(PHASES),--phases '$(PHASES)') \
 	$(if $(FLAVOUR),--flavour '$(FLAVOUR)') \
 	$(if $(RESUME),--resume '$(RESUME)') \
+	$(if $(V),-v)
+
+CLOUD_FLAGS = \
+	$(if $(PROFILE),--profile '$(PROFILE)') \
+	$(if $(PRESET),--preset '$(PRESET)') \
+	$(if $(CANDIDATES),--candidates '$(CANDIDATES)') \
+	$(if $(SCENARIOS),--scenarios '$(SCENARIOS)') \
+	$(if $(PHASES),--phases '$(PHASES)') \
+	$(if $(FLAVOUR),--flavour '$(FLAVOUR)') \
+	$(if $(REGION),--region '$(REGION)') \
+	$(if $(SSH_FROM),--ssh-from '$(SSH_FROM)') \
+	$(if $(MAX_COST),--max-cost '$(MAX_COST)') \
+	$(if $(RUN),--run '$(RUN)') \
+	$(if $(filter-out 0,$(KEEP)),--keep) \
+	$(if $(filter-out 0,$(YES)),--yes) \
 	$(if $(V),-v)
 
 # Some distributions ship a Go that never fetches the toolchain a go.mod asks
@@ -42,7 +65,7 @@ MODULES = . candidates/go
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help local-run build doctor test test-unit test-integration cross lint bench fuzz tools clean-containers bootstrap-test
+.PHONY: help local-run cloud-run build doctor test test-unit test-integration cross lint bench fuzz tools clean-containers bootstrap-test
 
 help: ## list the targets
 	@echo "percore: how many requests does one core carry, on your hardware?"
@@ -51,11 +74,20 @@ help: ## list the targets
 	@echo
 	@echo "Variables of local-run: PROFILE=auto|m4pro|small|FILE  PRESET=smoke|quick|full  CANDIDATES=go,php-fpm,frankenphp"
 	@echo "  SCENARIOS=auth,read,write  PHASES=rate,ceiling  FLAVOUR=auto|published|debian  RESUME=RUN  V=1  NO_INSTALL=1"
+	@echo "Variables of cloud-run: those, with PROFILE=aws-graviton|aws-x86|FILE, and KEEP=1  MAX_COST=dollars  YES=1"
+	@echo "  REGION=region  SSH_FROM=network  RUN=RUN (instead of RESUME)"
 
 local-run: ## measure all candidates on this machine's Docker and print the tables
 	@scripts/bootstrap run
 	@$(MAKE) --no-print-directory build
 	@scripts/with-engine bin/percore run $(RUN_FLAGS)
+
+# A fresh machine needs Go, ssh and AWS credentials: no Docker runs here, and
+# the driver finds or installs Terraform and Ansible itself.
+cloud-run: ## make three EC2 instances, measure on them, print the tables and destroy them
+	@scripts/bootstrap cloud
+	@$(MAKE) --no-print-directory build
+	@bin/percore cloud run $(CLOUD_FLAGS)
 
 build: ## compile the driver and the sampler to bin/
 	@mkdir -p bin

@@ -43,19 +43,22 @@ case "$*" in
 "env GOVERSION") echo "go${FAKE_GO:-1.99.0}" ;;
 "env GOTOOLCHAIN") echo "${GOTOOLCHAIN:-auto}" ;;
 esac`,
-	"cargo":          `echo "cargo ${FAKE_CARGO:-1.95.0} (f2d3ce0bd 2026-03-21)"`,
-	"cc":             `:`,
-	"mmdebstrap":     `:`,
-	"newuidmap":      `:`,
-	"shellcheck":     `:`,
-	"chromium":       `:`,
-	"xcode-select":   `[ -e "$STATE/clt" ]`,
-	"apt-cache":      `[ -e "$STATE/docker-cli" ] && echo "docker-cli - command line interface" || :`,
-	"systemctl":      `touch "$STATE/up"`,
-	"service":        `touch "$STATE/up"`,
-	"rc-service":     `touch "$STATE/up"`,
-	"cgroupfs-mount": `[ -e "$STATE/v2-only" ] || echo "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
-	"mount":          `echo "$3 $4 $2 rw 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
+	"cargo":            `echo "cargo ${FAKE_CARGO:-1.95.0} (f2d3ce0bd 2026-03-21)"`,
+	"cc":               `:`,
+	"mmdebstrap":       `:`,
+	"newuidmap":        `:`,
+	"shellcheck":       `:`,
+	"ssh":              `:`,
+	"ansible-playbook": `:`,
+	"python3":          `[ "${FAKE_VENV:-yes}" = yes ] || [ -e "$STATE/venv" ]`,
+	"chromium":         `:`,
+	"xcode-select":     `[ -e "$STATE/clt" ]`,
+	"apt-cache":        `[ -e "$STATE/docker-cli" ] && echo "docker-cli - command line interface" || :`,
+	"systemctl":        `touch "$STATE/up"`,
+	"service":          `touch "$STATE/up"`,
+	"rc-service":       `touch "$STATE/up"`,
+	"cgroupfs-mount":   `[ -e "$STATE/v2-only" ] || echo "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
+	"mount":            `echo "$3 $4 $2 rw 0 0" >>"$PERCORE_SYSROOT/proc/mounts"`,
 	"docker": `
 case $1 in
 version)
@@ -78,6 +81,8 @@ esac
 for p in "$@"; do
 	case $p in
 	docker.io) cp "$FAKES/dockerd" "$FAKES/docker" "$BIN" ;;
+	openssh-client) cp "$FAKES/ssh" "$BIN" ;;
+	python3-venv) cp "$FAKES/python3" "$BIN" ; touch "$STATE/venv" ;;
 	gcc) cp "$FAKES/cc" "$BIN" ;;
 	golang-go) cp "$FAKES/go" "$BIN" ;;
 	uidmap) cp "$FAKES/newuidmap" "$BIN" ;;
@@ -518,7 +523,41 @@ func TestBootstrap(t *testing.T) {
 		{
 			name:    "what the tests need",
 			machine: machine{have: append([]string{"apt-get", "apt-cache"}, ready...), state: []string{"up"}, files: release, purpose: "test"},
-			says:    []string{"installing shellcheck chromium"},
+			says:    []string{"installing openssh-client python3 python3-venv", "installing shellcheck chromium fonts-dejavu-core openssh-server iproute2"},
+		},
+		{
+			name:    "a cloud run needs ssh and Python and no engine",
+			machine: machine{have: []string{"go", "apt-get", "apt-cache"}, files: release, purpose: "cloud"},
+			says:    []string{"installing openssh-client python3 python3-venv"},
+			never:   []string{"dockerd", "docker"},
+		},
+		{
+			name:    "a Python without venv",
+			machine: machine{have: []string{"go", "ssh", "python3", "apt-get", "apt-cache"}, files: release, purpose: "cloud", env: []string{"FAKE_VENV=no"}},
+			says:    []string{"installing python3 python3-venv"},
+		},
+		{
+			name:    "a cloud run where all is there",
+			machine: machine{have: []string{"go", "ssh", "python3"}, files: release, purpose: "cloud"},
+			silent:  true,
+		},
+		{
+			name:    "an Ansible that is there needs no venv",
+			machine: machine{have: []string{"go", "ssh", "ansible-playbook"}, files: release, purpose: "cloud"},
+			silent:  true,
+		},
+		{
+			name:    "a cloud run that may install nothing",
+			machine: machine{have: []string{"go", "apt-get", "apt-cache"}, files: release, purpose: "cloud", env: []string{"NO_INSTALL=1"}},
+			code:    2,
+			says:    []string{"ssh: install the OpenSSH client", "Python: Ansible needs Python 3 with venv", "nothing was installed"},
+			never:   []string{"apt-get"},
+		},
+		{
+			name:    "a cloud run on a Mac",
+			machine: machine{kernel: "Darwin", have: []string{"go", "ssh", "xcode-select"}, state: []string{"clt"}, purpose: "cloud"},
+			code:    2,
+			says:    []string{"brew install python"},
 		},
 		{
 			name:    "a purpose that does not exist",
