@@ -46,8 +46,8 @@ type Hosts struct {
 	Cloud func() *store.Cloud
 }
 
-// all are the distinct hosts.
-func (h *Hosts) all() []*lab.Host {
+// All are the distinct hosts.
+func (h *Hosts) All() []*lab.Host {
 	var all []*lab.Host
 	for _, r := range profile.Roles() {
 		if x := h.Roles[r]; !slices.Contains(all, x) {
@@ -128,7 +128,7 @@ func PrepareFor(o Options, machines map[profile.Role]profile.Machine) (*Prepared
 func PrepareHosts(ctx context.Context, o Options, h *Hosts) (*Prepared, error) {
 	machines := map[profile.Role]profile.Machine{}
 	var app engine.Info
-	for _, host := range h.all() {
+	for _, host := range h.All() {
 		info, err := host.Engine.Info(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", host.Name, err)
@@ -222,7 +222,7 @@ func (p *Prepared) choose(suite profile.Suite, resolve func() error) (err error)
 // Close lets go of the engines.
 func (p *Prepared) Close() {
 	if p.Hosts != nil {
-		for _, h := range p.Hosts.all() {
+		for _, h := range p.Hosts.All() {
 			h.Engine.Close()
 		}
 		p.Hosts, p.Engine = nil, nil

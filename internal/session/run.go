@@ -124,7 +124,7 @@ func (b *bench) sites() []site {
 		return []site{{"", b.Engine, append([]string{lab.ImageDatabase, lab.ImageTools}, candidates...)}}
 	}
 	var all []site
-	for _, h := range b.Hosts.all() {
+	for _, h := range b.Hosts.All() {
 		s := site{h.Name, h.Engine, []string{lab.ImageTools}}
 		if h == b.Hosts.Roles[profile.DB] {
 			s.images = append(s.images, lab.ImageDatabase)
@@ -381,7 +381,7 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 	if h := b.Hosts; h != nil {
 		for i := range run.Hosts {
 			f := &run.Hosts[i]
-			for _, host := range h.all() {
+			for _, host := range h.All() {
 				if host.Address == f.Address {
 					f.InstanceType, f.Facts = h.Types[host.Name], h.Facts[host.Name]
 				}
