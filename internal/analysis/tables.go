@@ -23,19 +23,20 @@ const (
 
 // Report is every table of a run.
 type Report struct {
-	Version     int           `json:"version"`
-	Header      Header        `json:"run"`
-	Caveats     []string      `json:"caveats"` // said before any figure
-	Rate        []RateRow     `json:"fixed_rate"`
-	Ceiling     []CeilingRow  `json:"ceiling"`
-	Connections []CeilingRow  `json:"ceiling_by_connections"`
-	TokenShare  []ShareRow    `json:"token_share"`
-	Probes      []ProbeRow    `json:"probes"`
-	Gates       []GateRow     `json:"gates_failed"`
-	Broken      []BrokenRow   `json:"attempts_broken_off"`
-	Blocks      []BrokenBlock `json:"blocks_failed"`
-	Windows     []WindowRow   `json:"windows"`
-	Notes       []string      `json:"notes"`
+	Version     int            `json:"version"`
+	Header      Header         `json:"run"`
+	Caveats     []string       `json:"caveats"` // said before any figure
+	Rate        []RateRow      `json:"fixed_rate"`
+	Ceiling     []CeilingRow   `json:"ceiling"`
+	Connections []CeilingRow   `json:"ceiling_by_connections"`
+	TokenShare  []ShareRow     `json:"token_share"`
+	Probes      []ProbeRow     `json:"probes"`
+	Gates       []GateRow      `json:"gates_failed"`
+	Broken      []BrokenRow    `json:"attempts_broken_off"`
+	Blocks      []BrokenBlock  `json:"blocks_failed"`
+	Windows     []WindowRow    `json:"windows"`
+	Generators  []GeneratorRow `json:"generators,omitempty"` // only where a target was spread over several
+	Notes       []string       `json:"notes"`
 }
 
 // Header is what a reader must know of a run before its figures.
@@ -54,6 +55,9 @@ type Header struct {
 	Flavour       profile.Flavour                    `json:"flavour"`
 	Seed          uint64                             `json:"seed"`
 	Hosts         []store.HostFacts                  `json:"hosts"`
+	Links         []store.Link                       `json:"links,omitempty"`           // between the hosts, where there are several
+	Cloud         *store.Cloud                       `json:"cloud,omitempty"`           // where the hosts came from and what they cost
+	Generators    int                                `json:"load_generators,omitempty"` // over which a target was spread, where there were several
 	Versions      map[string]string                  `json:"versions"`
 	Fsync         map[string]float64                 `json:"fsync_per_s,omitempty"`
 	Comparable    bool                               `json:"comparable"`     // with the published figures
@@ -126,6 +130,22 @@ type ShareRow struct {
 	Evidence  bool     `json:"evidence"`
 }
 
+// GeneratorRow is what one of several load generators saw of a cell: of a fixed
+// rate the medians of the repetitions, of a ceiling the best repetition.
+type GeneratorRow struct {
+	Phase       string `json:"phase"`
+	Candidate   string `json:"candidate"`
+	Scenario    string `json:"scenario"`
+	Connections int    `json:"connections"` // of all generators together
+	Host        string `json:"host"`
+	Evidence    bool   `json:"evidence"` // as of the cell
+	Achieved    *Stat  `json:"achieved_per_s"`
+	P50         *Stat  `json:"p50_ms"`
+	P99         *Stat  `json:"p99_ms"`
+	P999        *Stat  `json:"p999_ms"`
+	Failed      int64  `json:"failed"` // requests over all repetitions, of a ceiling of the best
+}
+
 // ProbeRow is the range of the reference probe's readings.
 type ProbeRow struct {
 	Phase    string  `json:"phase"`
@@ -166,6 +186,8 @@ type WindowRow struct {
 	Failed   []string        `json:"gates_failed,omitempty"`
 	Error    string          `json:"error,omitempty"`
 	Measured *measure.Window `json:"measured,omitempty"`
+	// Hosts is what each of several hosts said of its clock and its network.
+	Hosts []store.HostReading `json:"hosts,omitempty"`
 }
 
 // cell is the repetitions of one combination of phase, candidate, scenario,
@@ -203,8 +225,12 @@ func Of(in Input) Report {
 			r.Connections = append(r.Connections, connectionRow(c, repetitions[k.phase]))
 		}
 		r.Header.Done += len(c.evidence)
+		for _, w := range c.lastTry {
+			r.Header.Generators = max(r.Header.Generators, len(w.Measured.Generators))
+		}
 	}
 	r.Ceiling = ceilings(r.Connections, in.Run.Preset.Phases)
+	r.Generators = generators(r, cells, order)
 	r.TokenShare = shares(r.Rate, r.Ceiling)
 	r.Probes = probes(in)
 	r.Gates, r.Broken = gates(in, cells)
@@ -223,7 +249,7 @@ func header(in Input, why []string) Header {
 	h := Header{
 		ID: run.ID, State: in.State, Percore: run.Percore, Suite: run.Suite.Name, Profile: run.Profile.Name, Roles: run.Profile.Roles,
 		Pool: run.Profile.DatabaseConnections, SharedCores: run.Profile.SharedCores && len(run.Profile.SharedRoles()) > 0,
-		Preset: run.Preset.Name, Flavour: run.Flavour, Seed: run.Seed, Hosts: run.Hosts, Versions: run.Versions, Fsync: run.FsyncPerSec,
+		Preset: run.Preset.Name, Flavour: run.Flavour, Seed: run.Seed, Hosts: run.Hosts, Links: run.Links, Cloud: run.Cloud, Versions: run.Versions, Fsync: run.FsyncPerSec,
 		Comparable: len(why) == 0, NotComparable: why, Planned: run.Planned(), Titles: map[string]string{}, Study: in.Study,
 	}
 	const layout = "2006-01-02T15:04:05Z07:00"
@@ -521,6 +547,59 @@ func ceilings(rows []CeilingRow, phases []profile.Phase) []CeilingRow {
 	return out
 }
 
+// generators takes apart, by load generator, the cells of the fixed-rate phase
+// and those that are a ceiling.
+func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorRow {
+	var rows []GeneratorRow
+	for _, k := range order {
+		used, evidence := cells[k].used()
+		if cells[k].first.Kind == profile.KindCeiling {
+			at := slices.IndexFunc(r.Ceiling, func(c CeilingRow) bool {
+				return c.Phase == k.phase && c.Candidate == k.candidate && c.Scenario == k.scenario && c.Connections == k.connections && c.Achieved != nil
+			})
+			if at < 0 {
+				continue
+			}
+			used = slices.DeleteFunc(used, func(w *store.WindowResult) bool { return w.Repetition != r.Ceiling[at].Best })
+		}
+		type readings struct {
+			achieved, p50, p99, p999 []float64
+			failed                   int64
+		}
+		by := map[string]*readings{}
+		var hosts []string
+		for _, w := range used {
+			for _, g := range w.Measured.Generators {
+				x := by[g.Host]
+				if x == nil {
+					x = &readings{}
+					by[g.Host] = x
+					hosts = append(hosts, g.Host)
+				}
+				x.achieved = append(x.achieved, g.Achieved)
+				x.failed += g.Failed
+				for _, f := range []struct {
+					name string
+					v    float64
+					to   *[]float64
+				}{{"p50_ms", g.P50MS, &x.p50}, {"p99_ms", g.P99MS, &x.p99}, {"p999_ms", g.P999MS, &x.p999}} {
+					if g.Has(f.name) {
+						*f.to = append(*f.to, f.v)
+					}
+				}
+			}
+		}
+		for _, host := range hosts {
+			x := by[host]
+			rows = append(rows, GeneratorRow{
+				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: host, Evidence: evidence,
+				Achieved: median(x.achieved), P50: middlePercentile(x.p50), P99: middlePercentile(x.p99), P999: middlePercentile(x.p999), Failed: x.failed,
+			})
+		}
+	}
+	return rows
+}
+
 // shares divides the CPU of the scenario auth, which only verifies the token,
 // by that of read, which also fetches a row. The fixed-rate phase is taken, and
 // the ceiling phase for a candidate that has no such pair there.
@@ -641,7 +720,7 @@ func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 func windows(in Input, cells map[cellKey]*cell) []WindowRow {
 	rows := make([]WindowRow, 0, len(in.Windows))
 	for _, w := range in.Windows {
-		row := WindowRow{Window: w.Window, Attempt: w.Attempt, Error: w.Error, Measured: w.Measured}
+		row := WindowRow{Window: w.Window, Attempt: w.Attempt, Error: w.Error, Measured: w.Measured, Hosts: w.Hosts}
 		if e, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
 			row.Evidence = e.Attempt == w.Attempt
 		}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/measure"
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
 )
 
 // benchUnits are the figures of a window in the Go benchmark format, each with
@@ -37,8 +39,9 @@ var benchUnits = []struct {
 // iterations are the answered requests.
 //
 // What must not be compared silently stands in configuration lines, by which
-// benchstat separates: suite, flavour, profile and CPU. The run's id, which
-// differs always, stands in a line that tools skip.
+// benchstat separates: suite, flavour, profile, CPU and instance type. The run's
+// id, which differs always, stands in a line that tools skip, and so do hosts,
+// links and prices where there are several hosts.
 func Bench(w io.Writer, r analysis.Report) error {
 	h := r.Header
 	if _, err := fmt.Fprintf(w, "# percore run %s, preset %s\n", oneLine(h.ID), oneLine(h.Preset)); err != nil {
@@ -47,6 +50,17 @@ func Bench(w io.Writer, r analysis.Report) error {
 	for _, c := range r.Caveats {
 		if _, err := fmt.Fprintf(w, "# %s\n", oneLine(c)); err != nil {
 			return err
+		}
+	}
+	if len(h.Hosts) > 1 {
+		list := slices.DeleteFunc(facts(h), func(f fact) bool { return f.Name != "host" && f.Name != "cloud" })
+		for _, l := range h.Links {
+			list = append(list, fact{"link", linkText(l)})
+		}
+		for _, f := range list {
+			if _, err := fmt.Fprintf(w, "# %s: %s\n", f.Name, oneLine(f.Text)); err != nil {
+				return err
+			}
 		}
 	}
 	out := benchfmt.NewWriter(w)
@@ -58,7 +72,7 @@ func Bench(w io.Writer, r analysis.Report) error {
 		}
 	}
 	var res benchfmt.Result
-	for _, c := range []struct{ key, value string }{{"suite", h.Suite}, {"flavour", string(h.Flavour)}, {"profile", h.Profile}, {"cpu", cpuModel(h)}} {
+	for _, c := range []struct{ key, value string }{{"suite", h.Suite}, {"flavour", string(h.Flavour)}, {"profile", h.Profile}, {"cpu", appHost(h).CPUModel}, {"instance", appHost(h).InstanceType}} {
 		if c.value != "" {
 			res.SetConfig(c.key, oneLine(c.value))
 			res.Config[len(res.Config)-1].File = true
@@ -113,14 +127,12 @@ func benchWord(s string, first bool) string {
 	return s
 }
 
-// cpuModel is the CPU on which the candidates ran.
-func cpuModel(h analysis.Header) string {
+// appHost is the host on which the candidates ran.
+func appHost(h analysis.Header) store.HostFacts {
 	for _, host := range h.Hosts {
-		for _, role := range host.Roles {
-			if role == profile.App {
-				return host.CPUModel
-			}
+		if slices.Contains(host.Roles, profile.App) {
+			return host
 		}
 	}
-	return ""
+	return store.HostFacts{}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ import (
 var Formats = []string{"text", "md", "csv", "json", "html", "bench"}
 
 // CSVTables are the tables that can be written as CSV.
-var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows}
+var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows, TableGenerators, TableHosts, TableLinks, TableCloud}
 
 // Options say how a report is written.
 type Options struct {
@@ -181,6 +182,37 @@ func CSV(w io.Writer, r analysis.Report, name string) error {
 			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), strconv.Itoa(row.Target), number(row.Seconds),
 				strconv.Itoa(row.Repetition), strconv.Itoa(row.Attempt), strconv.FormatBool(row.Evidence), strings.Join(row.Failed, " "), oneLine(row.Error)},
 				windowFields(row.Measured))...)
+		}
+	case TableGenerators:
+		put("phase", "candidate", "scenario", "connections", "generator", "evidence", "achieved_per_s", "achieved_per_s_min", "achieved_per_s_max",
+			"p50_ms", "p50_ms_min", "p50_ms_max", "p99_ms", "p99_ms_min", "p99_ms_max", "p999_ms", "p999_ms_min", "p999_ms_max", "failed")
+		for _, row := range r.Generators {
+			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), row.Host, strconv.FormatBool(row.Evidence)},
+				figureFields([]figure{{"", row.Achieved}, {"", row.P50}, {"", row.P99}, {"", row.P999}}), []string{strconv.FormatInt(row.Failed, 10)})...)
+		}
+	case TableHosts:
+		put("host", "roles", "address", "instance_type", "cpu_model", "cpus", "memory_bytes", "arch", "os", "kernel", "engine", "cgroup_version", "cgroup_driver", "storage_driver",
+			"clock_offset_ms", "rsa_verify_per_s", "facts")
+		for _, h := range r.Header.Hosts {
+			offset, facts := "", make([]string, 0, len(h.Facts))
+			if h.ClockOffsetMS != nil {
+				offset = number(*h.ClockOffsetMS)
+			}
+			for _, name := range slices.Sorted(maps.Keys(h.Facts)) {
+				facts = append(facts, name+"="+h.Facts[name])
+			}
+			put(h.Name, rolesText(h.Roles), h.Address, h.InstanceType, h.CPUModel, strconv.Itoa(h.CPUs), strconv.FormatInt(h.MemoryBytes, 10), h.Arch, h.OS, h.Kernel, h.Engine,
+				h.CgroupVersion, h.CgroupDriver, h.StorageDriver, offset, number(h.RSAVerifyPerS), oneLine(strings.Join(facts, "; ")))
+		}
+	case TableLinks:
+		put("from", "to", "rtt_min_ms", "rtt_mean_ms", "rtt_max_ms", "bits_per_s", "retransmits")
+		for _, l := range r.Header.Links {
+			put(l.From, l.To, number(l.RTTMinMS), number(l.RTTMeanMS), number(l.RTTMaxMS), number(l.BitsPerS), strconv.FormatInt(l.Retransmits, 10))
+		}
+	case TableCloud:
+		put("provider", "region", "zone", "usd_per_hour", "price_source", "usd_spent")
+		if c := r.Header.Cloud; c != nil {
+			put(string(c.Provider), c.Region, c.Zone, number(c.USDPerHour), c.PriceSource, number(c.USDSpent))
 		}
 	default:
 		return Options{Format: "csv", Table: name}.Check()

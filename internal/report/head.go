@@ -8,6 +8,7 @@ import (
 
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
 )
 
 // fact is one line of a report's head.
@@ -45,21 +46,9 @@ func facts(h analysis.Header) []fact {
 	}
 	add("measured", "%s", when)
 	for _, host := range h.Hosts {
-		roles := make([]string, len(host.Roles))
-		for i, r := range host.Roles {
-			roles[i] = string(r)
-		}
-		var parts []string
-		for _, p := range []string{
-			host.CPUModel, fmt.Sprintf("%d CPUs", host.CPUs), gib(host.MemoryBytes), host.Arch, host.OS, host.Engine, prefix("kernel ", host.Kernel),
-			cgroupText(host.CgroupVersion, host.CgroupDriver), prefix("storage ", host.StorageDriver),
-		} {
-			if strings.TrimSpace(p) != "" {
-				parts = append(parts, p)
-			}
-		}
-		add("host", "%s (%s): %s", host.Name, strings.Join(roles, ", "), strings.Join(parts, ", "))
+		add("host", "%s", hostText(host))
 	}
+	add("cloud", "%s", cloudText(h.Cloud))
 	var layout []string
 	for _, role := range profile.Roles() {
 		if r, ok := h.Roles[role]; ok {
@@ -69,6 +58,9 @@ func facts(h analysis.Header) []fact {
 			}
 			layout = append(layout, text)
 		}
+	}
+	if h.Generators > 1 {
+		layout = append(layout, fmt.Sprintf("the load spread over %d generators", h.Generators))
 	}
 	if h.Pool > 0 {
 		layout = append(layout, fmt.Sprintf("%d database connections", h.Pool))
@@ -105,6 +97,80 @@ func facts(h analysis.Header) []fact {
 	}
 	add("fsync", "%s", strings.Join(fsync, "; "))
 	return list
+}
+
+// hostText is everything that is known of a host.
+func hostText(h store.HostFacts) string {
+	var parts []string
+	for _, p := range []string{
+		h.InstanceType, h.CPUModel, fmt.Sprintf("%d CPUs", h.CPUs), gib(h.MemoryBytes), h.Arch, h.OS, h.Engine, prefix("kernel ", h.Kernel),
+		cgroupText(h.CgroupVersion, h.CgroupDriver), prefix("storage ", h.StorageDriver), rsaText(h.RSAVerifyPerS), clockText(h.ClockOffsetMS),
+	} {
+		if strings.TrimSpace(p) != "" {
+			parts = append(parts, p)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.Facts)) {
+		parts = append(parts, name+" "+h.Facts[name])
+	}
+	return fmt.Sprintf("%s (%s): %s", h.Name, rolesText(h.Roles), strings.Join(parts, ", "))
+}
+
+func rolesText(roles []profile.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	return strings.Join(names, ", ")
+}
+
+func rsaText(perS float64) string {
+	if perS <= 0 {
+		return ""
+	}
+	return Number(perS, 0) + " RSA-2048 verifications/s on one core"
+}
+
+// clockText says how far a clock is from the first load host's.
+func clockText(ms *float64) string {
+	switch {
+	case ms == nil:
+		return ""
+	case *ms < 0:
+		return "clock " + analysis.Shortest(-*ms, 3) + " ms behind the load host's"
+	case *ms > 0:
+		return "clock " + analysis.Shortest(*ms, 3) + " ms ahead of the load host's"
+	}
+	return "clock that of the load host"
+}
+
+func linkText(l store.Link) string {
+	return fmt.Sprintf("%s to %s: round trip %s ms (%s–%s), %s Gbit/s, %s", l.From, l.To,
+		analysis.Shortest(l.RTTMeanMS, 3), analysis.Shortest(l.RTTMinMS, 3), analysis.Shortest(l.RTTMaxMS, 3), Number(l.BitsPerS/1e9, 2), counted(int(l.Retransmits), "segment")+" sent again")
+}
+
+// cloudText says where the machines came from and what they cost.
+func cloudText(c *store.Cloud) string {
+	if c == nil {
+		return ""
+	}
+	text := string(c.Provider)
+	if c.Region != "" {
+		text += " in " + c.Region
+	}
+	if c.Zone != "" {
+		text += ", zone " + c.Zone
+	}
+	if c.USDPerHour > 0 {
+		text += fmt.Sprintf(", $%.2f an hour", c.USDPerHour)
+		if c.PriceSource != "" {
+			text += " (" + c.PriceSource + ")"
+		}
+	}
+	if c.USDSpent > 0 {
+		text += fmt.Sprintf(", $%.2f spent by then", c.USDSpent)
+	}
+	return text
 }
 
 func prefix(p, s string) string {

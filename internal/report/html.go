@@ -335,7 +335,40 @@ func method(d Document) []fact {
 		}
 	}
 	list = append(list, fact{"counters", "CPU time and memory are the kernel's counters of the containers' control groups, never percentages; the first and the last sample enclose the window."})
+	if n := d.Report.Header.Generators; n > 1 {
+		list = append(list, fact{"load generators", fmt.Sprintf("%d, started at one instant, with a part of the rate and of the connections each. What they counted adds up; latencies are never averaged or merged: a window's is that of the worst generator.", n)})
+	}
 	list = append(list, fact{"evidence", "A window is evidence when all of its gates pass. One that fails is kept, marked and measured again under the next attempt number."})
+	return append(list, gateFacts(d.Input)...)
+}
+
+// gateWords say what each gate asks for.
+var gateWords = []fact{
+	{"probe", "a server without application code reached at least 99 % of its target on the candidate's cores just before: the machine and the load generator could have done it."},
+	{"clock", "wall clock and monotonic clock differ by at most 100 ms over the window: the host did not sleep and its clock was not set."},
+	{"throttled", "the kernel withheld no CPU time from candidate or database by a quota."},
+	{"steal", "the hypervisor withheld at most 1 % of the time of the CPUs in use."},
+	{"cores", "candidate and load generator ran on different CPUs."},
+	{"samples", "the first and the last sample of the counters enclose the window."},
+	{"allowance", "no counter of exceeded network allowances grew on any host."},
+	{"offset", "the clock of every host is within 5 ms of the first load host's."},
+	{"load", "the CPUs of every load host were busy for less than 85 % of the window: the load generator was not what held it back."},
+}
+
+// gateFacts explains the gates that the run's windows have.
+func gateFacts(in analysis.Input) []fact {
+	seen := map[string]bool{}
+	for _, w := range in.Windows {
+		for _, g := range w.Gates {
+			seen[g.Name] = true
+		}
+	}
+	var list []fact
+	for _, g := range gateWords {
+		if seen[g.Name] {
+			list = append(list, fact{"gate " + g.Name, upper(g.Text)})
+		}
+	}
 	return list
 }
 
@@ -524,7 +557,7 @@ func drawings(d Document) []figureView {
 	add(figureView{ID: "fig-cpu", Title: "CPU per request", Caption: "CPU time of the candidate per request in µs, shorter is cheaper; the whisker is the range of the repetitions. The database's CPU stands in the table. " + idleCaption(d.Report),
 		See: TableRate, SeeTitle: "Fixed rate"}, cpuPanels(d))
 	panels, data := latencyPanels(d)
-	add(figureView{ID: "fig-latency", Title: "Latency percentiles", Caption: "Latency in ms of one window for each candidate: the repetition in the middle by achieved rate. Both axes are logarithmic, towards the slowest requests.",
+	add(figureView{ID: "fig-latency", Title: "Latency percentiles", Caption: "Latency in ms of one window for each candidate: the repetition in the middle by achieved rate" + ofOne(d.Report) + ". Both axes are logarithmic, towards the slowest requests.",
 		Data: data}, panels)
 	panels, data = tracePanels(d)
 	add(figureView{ID: "fig-cores", Title: "Cores over time", Caption: fmt.Sprintf("CPU use within one window of scenario %s: the repetition in the middle by achieved rate; for a ceiling at the best number of connections.", shown(d.Input.Run)),
@@ -645,12 +678,20 @@ func cpuPanels(d Document) []panel {
 	return list
 }
 
+// ofOne says which of several load generators is drawn.
+func ofOne(r analysis.Report) string {
+	if r.Header.Generators < 2 {
+		return ""
+	}
+	return ", and of its load generators the one with the highest p99"
+}
+
 // tail is the place of a percentile on an axis that stretches towards 100 %.
 func tail(percent float64) float64 { return -math.Log10(1 - percent/100) }
 
 func latencyPanels(d Document) ([]panel, *Table) {
 	r := d.Report
-	data := Table{ID: "latency", Title: "Latency of the windows drawn", About: "Latency in ms of one window each, as the load generator printed it.",
+	data := Table{ID: "latency", Title: "Latency of the windows drawn", About: "Latency in ms of one window each, as the load generator printed it" + ofOne(r) + ".",
 		Columns: []Column{{"scenario", true, 0}, {"candidate", true, 0}, {"p50", false, 0}, {"p90", false, 0}, {"p99", false, 0}, {"p99.9", false, 0}, {"p99.99", false, 0}, {"window", true, 0}}}
 	var list []panel
 	for _, rows := range rateGroups(r) {
@@ -687,7 +728,11 @@ func latencyPanels(d Document) ([]panel, *Table) {
 				l.points = append(l.points, point{x: tail(q.x), y: q.y})
 			}
 			o.lines = append(o.lines, l)
-			data.Rows = append(data.Rows, append(line, s.name()))
+			window := s.name()
+			if g := s.generator(); g != "" {
+				window += ", generator " + g
+			}
+			data.Rows = append(data.Rows, append(line, window))
 		}
 		if len(o.lines) == 0 {
 			continue

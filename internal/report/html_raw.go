@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/cgroup"
@@ -61,13 +62,41 @@ func pick(in analysis.Input, r analysis.Report, phase, candidate, scenario strin
 	return list[len(list)/2], true
 }
 
-// percentiles are what the load generator printed of one window, by percentage.
-// They are never merged with those of another window.
+// slowest is the load generator with the worst p99 of the window, by its place.
+func (s sample) slowest() int {
+	at := 0
+	for i, g := range s.Measured.Generators {
+		if g.P99MS > s.Measured.Generators[at].P99MS {
+			at = i
+		}
+	}
+	return at
+}
+
+// output is the file of that generator.
+func (s sample) output() string {
+	if at := s.slowest(); at > 0 && at <= len(s.OtherOHA) {
+		return s.OtherOHA[at-1]
+	}
+	return s.OHA
+}
+
+// generator names it where there are several.
+func (s sample) generator() string {
+	if len(s.Measured.Generators) < 2 {
+		return ""
+	}
+	return s.Measured.Generators[s.slowest()].Host
+}
+
+// percentiles are what the load generator printed of one window, by percentage;
+// of several generators the one with the worst p99. They are never merged with
+// those of another window or another generator.
 func percentiles(read func(string) ([]byte, error), s sample) []point {
 	var list []point
-	if read != nil && s.OHA != "" {
-		if data, err := read(s.OHA); err == nil {
-			if result, err := load.Parse(s.OHA, data); err == nil {
+	if file := s.output(); read != nil && file != "" {
+		if data, err := read(file); err == nil {
+			if result, err := load.Parse(file, data); err == nil {
 				for name, ms := range result.Percentiles {
 					if p, err := strconv.ParseFloat(strings.TrimPrefix(name, "p"), 64); err == nil && p >= 50 && p < 100 && ms > 0 {
 						list = append(list, point{x: p, y: ms})
@@ -104,19 +133,16 @@ type trace struct {
 // tracePoints is how many points a trace has at most.
 const tracePoints = 120
 
-// readTrace reads the counters that were sampled beside a window. Samples of
-// the study, which have another layout, are read too.
-func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
-	t := trace{sample: s}
-	data, err := read(s.CGroup)
-	if err != nil {
-		return t, err
-	}
-	type reading struct {
-		t, wall int64
-		us      map[string]int64
-	}
-	var all []reading
+// counterReading is one line of a sample file: the CPU time of its containers.
+type counterReading struct {
+	t, wall int64 // monotonic where there is one, and of the wall, in ns
+	us      map[string]int64
+}
+
+// readCounters reads a sample file. Samples of the study, which have another
+// layout, are read too.
+func readCounters(name string, data []byte) ([]counterReading, error) {
+	var all []counterReading
 	lines := bufio.NewScanner(bytes.NewReader(data))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -128,7 +154,7 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 		if err := json.Unmarshal(lines.Bytes(), &x); err != nil {
 			break // the last line may be cut off
 		}
-		r := reading{t: cmp.Or(x.Mono, x.T), wall: x.T, us: map[string]int64{}}
+		r := counterReading{t: cmp.Or(x.Mono, x.T), wall: x.T, us: map[string]int64{}}
 		for name, c := range x.Containers {
 			if c.UsageUS != nil {
 				r.us[name] = *c.UsageUS
@@ -144,35 +170,72 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return t, fmt.Errorf("reading %s: %w", s.CGroup, err)
+		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	// The samples enclose the window; what is before and after it is left out
-	// where the clocks of both hosts agree on when that was.
-	if !s.Start.IsZero() && s.End.After(s.Start) {
-		from, until := s.Start.UnixNano(), s.End.UnixNano()
-		var within []reading
-		for _, r := range all {
-			if r.wall >= from && r.wall <= until {
-				within = append(within, r)
+	return all, nil
+}
+
+// readTrace reads the counters that were sampled beside a window, of each
+// container on the host that it ran on.
+func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
+	t := trace{sample: s}
+	files := map[string][]counterReading{}
+	for _, what := range []struct {
+		role profile.Role
+		to   *[]point
+	}{{profile.App, &t.app}, {profile.DB, &t.db}} {
+		name, ahead := s.SamplesOf(what.role)
+		if name == "" {
+			continue
+		}
+		if _, ok := files[name]; !ok {
+			data, err := read(name)
+			if err == nil {
+				files[name], err = readCounters(name, data)
+			}
+			if err != nil {
+				return t, err
 			}
 		}
-		if len(within) > len(all)/2 {
-			all = within
+		*what.to = usage(s.within(files[name], ahead), string(what.role))
+	}
+	return t, nil
+}
+
+// within leaves out the samples before and after the window. Those of one host
+// are taken as they are where the clocks of the engine and of its containers
+// cannot agree; those of several were held against the load host's clock.
+func (s sample) within(all []counterReading, ahead time.Duration) []counterReading {
+	if s.Start.IsZero() || !s.End.After(s.Start) {
+		return all
+	}
+	from, until := s.Start.Add(ahead).UnixNano(), s.End.Add(ahead).UnixNano()
+	var within []counterReading
+	for _, r := range all {
+		if r.wall >= from && r.wall <= until {
+			within = append(within, r)
 		}
 	}
+	if len(within) > len(all)/2 || len(s.Hosts) > 0 && len(within) > 1 {
+		return within
+	}
+	return all
+}
+
+// usage is the CPU use of a container between samples, in cores, over at most
+// tracePoints steps.
+func usage(all []counterReading, container string) []point {
+	var list []point
 	every := max(1, int(math.Ceil(float64(len(all))/tracePoints)))
 	for i := every; i < len(all); i += every {
 		a, b := all[i-every], all[i]
-		at := (float64(b.t) - float64(all[0].t)) / 1e9
-		for name, to := range map[string]*[]point{"app": &t.app, "db": &t.db} {
-			from, ok := a.us[name]
-			until, there := b.us[name]
-			if ok && there && until >= from {
-				*to = append(*to, point{x: at, y: (float64(until) - float64(from)) * 1000 / max(1, float64(b.t)-float64(a.t))})
-			}
+		from, ok := a.us[container]
+		until, there := b.us[container]
+		if ok && there && until >= from {
+			list = append(list, point{x: (float64(b.t) - float64(all[0].t)) / 1e9, y: (float64(until) - float64(from)) * 1000 / max(1, float64(b.t)-float64(a.t))})
 		}
 	}
-	return t, nil
+	return list
 }
 
 // shown is the scenario whose windows stand for a phase over time: the first

@@ -61,7 +61,9 @@ func documents(t testing.TB) map[string]Document {
 	}
 	run := analysis.FromStore(s)
 	run.State = store.StateInterrupted // the writer is this process and still holds the lock
+	hosts, dir := openHosts(t)
 	return map[string]Document{
+		"hosts": document(t, hosts, dir),
 		"run":   document(t, run, s.Dir()),
 		"study": document(t, analysis.FromStudy(readStudy(t)), studyDir),
 		"full":  full(t),

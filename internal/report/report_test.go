@@ -24,6 +24,24 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// hostsInput is the run of several hosts.
+func hostsInput(t testing.TB) analysis.Input {
+	t.Helper()
+	in, _ := openHosts(t)
+	return in
+}
+
+func openHosts(t testing.TB) (analysis.Input, string) {
+	t.Helper()
+	s, err := store.Open(convertToHosts(t, t.TempDir()).Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := analysis.FromStore(s)
+	in.State = store.StateInterrupted // as above
+	return in, s.Dir()
+}
+
 // sources are what the golden files are made from: the study's raw folder, the
 // same as a percore run, and the results folders kept in testdata/runs.
 func sources(t *testing.T) map[string]analysis.Input {
@@ -34,7 +52,7 @@ func sources(t *testing.T) map[string]analysis.Input {
 	}
 	run := analysis.FromStore(s)
 	run.State = store.StateInterrupted // the writer is this process and still holds the lock
-	all := map[string]analysis.Input{"study": analysis.FromStudy(readStudy(t)), "run": run}
+	all := map[string]analysis.Input{"study": analysis.FromStudy(readStudy(t)), "run": run, "hosts": hostsInput(t)}
 	folders, err := filepath.Glob(filepath.Join("testdata", "runs", "*", store.RunFile))
 	if err != nil {
 		t.Fatal(err)

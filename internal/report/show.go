@@ -20,6 +20,10 @@ func Show(w io.Writer, in analysis.Input, r analysis.Report, width int) error {
 	textTable(out, progressTable(in, r), width)
 	fmt.Fprintln(out)
 	textTable(out, attemptTable(in), width)
+	for _, t := range hostTables(r) {
+		fmt.Fprintln(out)
+		textTable(out, t, width)
+	}
 	for _, b := range r.Blocks {
 		wrapped(out, "  ", fmt.Sprintf("block failed: %s %s, repetition %d: %s", b.Phase, b.Candidate, b.Repetition, oneLine(b.Error)), width)
 	}

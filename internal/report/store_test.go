@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/cgroup/cgtest"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
 	"github.com/percore/percore/internal/study"
@@ -34,7 +37,13 @@ func readStudy(t testing.TB) *study.Study {
 // can happen to one: windows that a gate failed and that were measured again,
 // one that never passed, a waived gate, an attempt that broke off and a block
 // that failed.
-func convert(t testing.TB, results string) *store.Store {
+func convert(t testing.TB, results string) *store.Store { return convertTo(t, results, false) }
+
+// convertToHosts writes it as if it had been measured on machines in a cloud:
+// one for the candidate, one for the database and two that generate load.
+func convertToHosts(t testing.TB, results string) *store.Store { return convertTo(t, results, true) }
+
+func convertTo(t testing.TB, results string, hosts bool) *store.Store {
 	t.Helper()
 	old := readStudy(t)
 	run := old.Run
@@ -47,6 +56,9 @@ func convert(t testing.TB, results string) *store.Store {
 		if c := &run.Suite.Candidates[i]; c.ID == "frankenphp" {
 			c.Title = map[profile.Flavour]string{profile.FlavourDebian: "FrankenPHP library behind net/http"}
 		}
+	}
+	if hosts {
+		onHosts(&run)
 	}
 	s, err := store.Create(results, run)
 	if err != nil {
@@ -99,10 +111,22 @@ func convert(t testing.TB, results string) *store.Store {
 		from := w
 		w.Attempt, w.Gates, w.SHA256, w.CGroup = attempt, gates, map[string]string{}, ""
 		w.OHA = store.RawPath(w.Window, attempt, store.RawOHA)
-		w.SHA256[w.OHA] = raw(w.OHA, read(from.OHA))
+		output := read(from.OHA)
+		if hosts {
+			output = half(t, output, 1)
+		}
+		w.SHA256[w.OHA] = raw(w.OHA, output)
 		if from.CGroup != "" {
 			w.CGroup = store.RawPath(w.Window, attempt, store.RawCGroup)
-			w.SHA256[w.CGroup] = raw(w.CGroup, samples(t, read(from.CGroup)))
+			lines := samples(t, read(from.CGroup))
+			if hosts {
+				lines = split(t, &w, lines, raw)
+			}
+			w.SHA256[w.CGroup] = raw(w.CGroup, lines)
+		}
+		if hosts {
+			w.OtherOHA = []string{store.RawPath(w.Window, attempt, "load2."+store.RawOHA)}
+			w.SHA256[w.OtherOHA[0]] = raw(w.OtherOHA[0], half(t, read(from.OHA), 1.1))
 		}
 		figures, err := s.Measure(w)
 		if err != nil {
@@ -124,6 +148,10 @@ func convert(t testing.TB, results string) *store.Store {
 			broken := store.WindowResult{Window: w.Window, Attempt: 1, Error: "the load generator was killed for memory"}
 			add(store.Event{Type: store.EventWindow, Window: &broken})
 			measure(w, 2, steal(0), cores)
+		case hosts && w.Candidate == "go" && w.Scenario == "write" && w.Repetition == 3: // the network held it back, then the load host
+			measure(w, 1, store.Gate{Name: "allowance", Reading: 1200, Unit: "packets", Detail: "host load: pps_allowance_exceeded grew by 1200"}, steal(0))
+			measure(w, 2, store.Gate{Name: "load", Reading: 0.93, Limit: 0.85, Unit: "share of CPU time", Detail: "host load2"}, steal(0))
+			measure(w, 3, steal(0), store.Gate{Name: "load", OK: true, Reading: 0.4, Limit: 0.85, Unit: "share of CPU time", Detail: "host load2"})
 		case w.Candidate == "php-fpm" && w.Kind == profile.KindRate: // no evidence at all
 			measure(w, 1, steal(0.2), cores)
 		default:
@@ -133,6 +161,78 @@ func convert(t testing.TB, results string) *store.Store {
 	add(store.Event{Type: store.EventBlockFailed, Block: &store.Block{Phase: "rate", Candidate: "frankenphp", Repetition: 1}, Error: "the candidate never became ready: its log ends with\nno such file"})
 	add(store.Event{Type: store.EventRunEnded, Message: store.StateInterrupted})
 	return s
+}
+
+// onHosts makes four machines of the study's one.
+func onHosts(run *store.Run) {
+	run.ID = "20261130-120000-cloud"
+	run.Profile.Name, run.Profile.Load.Count = "aws-graviton", 2
+	run.Hosts = nil
+	for _, h := range []struct {
+		name, instance string
+		role           profile.Role
+		rsa, clock     float64
+	}{{"app", "c8g.xlarge", profile.App, 41234.5, 0.412}, {"db", "r8g.xlarge", profile.DB, 40999, -0.3}, {"load", "c8gn.xlarge", profile.Load, 0, 0}, {"load2", "c8gn.xlarge", profile.Load, 0, 1.25}} {
+		run.Hosts = append(run.Hosts, store.HostFacts{
+			Name: h.name, Roles: []profile.Role{h.role}, Address: "10.0.0." + fmt.Sprint(10+len(run.Hosts)), Engine: "Docker Engine 29.1.3", OS: "Debian GNU/Linux 13 (trixie)",
+			Kernel: "6.12.43+deb13-cloud-arm64", Arch: "arm64", CPUModel: "Neoverse-V2", CPUs: 4, MemoryBytes: 8 << 30, CgroupVersion: "2", CgroupDriver: "systemd",
+			StorageDriver: "overlayfs", InstanceType: h.instance, RSAVerifyPerS: h.rsa, ClockOffsetMS: &h.clock,
+			Facts: map[string]string{"clock source": "arch_sys_counter", "NIC driver": "ena 6.12", "governor": "none"},
+		})
+	}
+	for _, l := range [][2]string{{"load", "app"}, {"load2", "app"}, {"app", "db"}} {
+		n := float64(len(run.Links))
+		run.Links = append(run.Links, store.Link{From: l[0], To: l[1], RTTMinMS: 0.041 + n/100, RTTMeanMS: 0.055 + n/100, RTTMaxMS: 0.21 + n/100, BitsPerS: 9.53e9 - n*1e8, Retransmits: int64(n)})
+	}
+	run.Cloud = &store.Cloud{Provider: profile.ProviderAWS, Region: "eu-central-1", Zone: "eu-central-1b", USDPerHour: 0.8123, PriceSource: "AWS price list, 2026-11-30", USDSpent: 2.4369}
+}
+
+// split gives each host its samples and what it said of itself.
+func split(t testing.TB, w *store.WindowResult, lines []byte, raw func(string, []byte) string) (app []byte) {
+	t.Helper()
+	w.OtherCGroup, w.Hosts = map[string]string{}, nil
+	for _, h := range []struct {
+		name, from string
+		role       profile.Role
+		ahead      float64 // ms
+	}{{"app", "app", profile.App, 0.4}, {"db", "db", profile.DB, -0.3}, {"load", "app", profile.Load, 0}, {"load2", "db", profile.Load, 1.2}} {
+		part := cgtest.Split(t, lines, cgtest.Host{Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(h.ahead * float64(time.Millisecond))})
+		if h.name == "app" {
+			app = part
+		} else {
+			path := store.RawPath(w.Window, w.Attempt, h.name+"."+store.RawCGroup)
+			w.SHA256[path] = raw(path, part)
+			w.OtherCGroup[h.name] = path
+		}
+		w.Hosts = append(w.Hosts, store.HostReading{Host: h.name, Roles: []profile.Role{h.role}, ClockOffsetMS: h.ahead,
+			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
+	}
+	return app
+}
+
+// half is the output of one of two generators, whose answers took so many times
+// as long.
+func half(t testing.TB, data []byte, slower float64) []byte {
+	t.Helper()
+	var out map[string]any
+	if err := json.Unmarshal(data, &out); err != nil {
+		t.Fatal(err)
+	}
+	for part, change := range map[string]func(float64) float64{
+		"latencyPercentiles":     func(v float64) float64 { return v * slower },
+		"statusCodeDistribution": func(v float64) float64 { return math.Floor(v / 2) },
+	} {
+		for name, v := range out[part].(map[string]any) {
+			if v, ok := v.(float64); ok {
+				out[part].(map[string]any)[name] = change(v)
+			}
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // samples rewrites the study's samples in percore's format.
@@ -168,7 +268,12 @@ func samples(t testing.TB, data []byte) []byte {
 // TestConvertedRunAgreesWithItsRawFiles holds the log against the raw files,
 // whole and damaged.
 func TestConvertedRunAgreesWithItsRawFiles(t *testing.T) {
-	s := convert(t, t.TempDir())
+	t.Run("one host", func(t *testing.T) { agrees(t, convert(t, t.TempDir())) })
+	t.Run("several hosts", func(t *testing.T) { agrees(t, convertToHosts(t, t.TempDir())) })
+}
+
+func agrees(t *testing.T, s *store.Store) {
+	t.Helper()
 	digests, err := s.Verify()
 	if err != nil || len(digests) != 0 {
 		t.Fatalf("%v, %v", digests, err)
@@ -188,7 +293,7 @@ func TestConvertedRunAgreesWithItsRawFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := regexp.MustCompile(`"20[01]": `).ReplaceAll(data, []byte("${0}9"))
+	damaged := regexp.MustCompile(`"20[01]": ?`).ReplaceAll(data, []byte("${0}9"))
 	if bytes.Equal(damaged, data) {
 		t.Fatal("nothing was damaged")
 	}

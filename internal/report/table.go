@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/store"
 )
 
 // Table is one table as a person reads it.
@@ -37,12 +38,72 @@ const (
 	TableToken       = "token"
 	TableProbe       = "probe"
 	TableGates       = "gates"
-	TableWindows     = "windows" // CSV only
+	TableGenerators  = "generators" // only where there are several
+	TableLinks       = "links"      // only where there are several hosts
+	TableWindows     = "windows"    // CSV only
+	TableHosts       = "hosts"      // CSV only
+	TableCloud       = "cloud"      // CSV only
 )
 
 // Tables lays out every table of a report.
 func Tables(r analysis.Report) []Table {
-	return []Table{rateTable(r), ceilingTable(r), connectionTable(r), tokenTable(r), probeTable(r), gateTable(r)}
+	return append([]Table{rateTable(r), ceilingTable(r), connectionTable(r), tokenTable(r), probeTable(r), gateTable(r)}, hostTables(r)...)
+}
+
+// hostTables are those that only a run on several hosts has.
+func hostTables(r analysis.Report) []Table {
+	var list []Table
+	if len(r.Generators) > 0 {
+		list = append(list, generatorTable(r))
+	}
+	if len(r.Header.Links) > 0 {
+		list = append(list, linkTable(r.Header.Links))
+	}
+	return list
+}
+
+// ofTheWorst says whose latency a table shows where there are several load
+// generators.
+func ofTheWorst(r analysis.Report) string {
+	if r.Header.Generators < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" Latency is that of the worst of %d load generators.", r.Header.Generators)
+}
+
+func generatorTable(r analysis.Report) Table {
+	t := Table{
+		ID: TableGenerators, Title: "Load generators",
+		About: "What each load generator saw by itself: at a fixed rate medians of the repetitions, for a ceiling the best repetition. Counts add up; latencies do not, so that each generator has its own.",
+		Columns: []Column{
+			{"scenario", true, 0}, {"candidate", true, 0}, {"phase", true, 0}, {"generator", true, 0}, {"achieved/s", false, 0},
+			{"p50 ms", false, 2}, {"p99 ms", false, 0}, {"p99 min–max", false, 4}, {"p99.9 ms", false, 3}, {"failed", false, 1},
+		},
+	}
+	marksAny := false
+	for _, row := range r.Generators {
+		c := cells{row.Evidence}
+		marksAny = marksAny || !row.Evidence
+		t.Rows = append(t.Rows, []string{
+			row.Scenario, row.Candidate, row.Phase, row.Host, c.stat(row.Achieved, 1, 0), c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.spread(row.P99, 2), c.stat(row.P999, 1, 2), Number(float64(row.Failed), 0),
+		})
+	}
+	n := notes{mark: marksAny}
+	t.Notes = n.lines()
+	return t
+}
+
+func linkTable(links []store.Link) Table {
+	t := Table{
+		ID: TableLinks, Title: "Links between the hosts", About: "Measured before the first window: round trips of ICMP echoes, and the throughput of TCP with the first host sending.",
+		Columns: []Column{
+			{"from", true, 0}, {"to", true, 0}, {"round trip ms", false, 0}, {"min–max", false, 1}, {"Gbit/s", false, 0}, {"segments sent again", false, 2},
+		},
+	}
+	for _, l := range links {
+		t.Rows = append(t.Rows, []string{l.From, l.To, Number(l.RTTMeanMS, 3), Number(l.RTTMinMS, 3) + "–" + Number(l.RTTMaxMS, 3), Number(l.BitsPerS/1e9, 2), Number(float64(l.Retransmits), 0)})
+	}
+	return t
 }
 
 const (
@@ -124,7 +185,7 @@ const mib = 1 << 20
 func rateTable(r analysis.Report) Table {
 	t := Table{
 		ID: TableRate, Title: "Fixed rate",
-		About: "Open loop: requests arrive at the target rate. Medians of the repetitions; peak memory is the largest. A target is met at 99 % of it with at most 0.1 % failures.",
+		About: "Open loop: requests arrive at the target rate. Medians of the repetitions; peak memory is the largest. A target is met at 99 % of it with at most 0.1 % failures." + ofTheWorst(r),
 		Columns: []Column{
 			{"scenario", true, 0}, {"candidate", true, 0}, {"target/s", false, 0}, {"achieved/s", false, 0}, {"min–max", false, 6}, {"met", false, 0},
 			{"p50 ms", false, 1}, {"p99 ms", false, 0}, {"p99.9 ms", false, 4}, {"cores", false, 2}, {"CPU µs/req", false, 0}, {"DB CPU µs/req", false, 3}, {"peak MiB", false, 5},
@@ -150,7 +211,7 @@ func rateTable(r analysis.Report) Table {
 func ceilingTable(r analysis.Report) Table {
 	t := Table{
 		ID: TableCeiling, Title: "Ceiling",
-		About: "Closed loop: as many requests as the connections carry. The best connection count without a failed request, its best repetition and the median of its repetitions; latency and CPU are the best repetition's.",
+		About: "Closed loop: as many requests as the connections carry. The best connection count without a failed request, its best repetition and the median of its repetitions; latency and CPU are the best repetition's." + ofTheWorst(r),
 		Columns: []Column{
 			{"scenario", true, 0}, {"candidate", true, 0}, {"best conns", false, 0}, {"achieved/s", false, 0}, {"median/s", false, 1}, {"n", false, 4},
 			{"p50 ms", false, 2}, {"p99 ms", false, 0}, {"cores", false, 1}, {"CPU µs/req", false, 0}, {"DB CPU µs/req", false, 3}, {"peak MiB", false, 5},
