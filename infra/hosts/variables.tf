@@ -1,0 +1,61 @@
+variable "run_id" {
+  description = "Identity of the run."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$", var.run_id))
+    error_message = "run_id is ${jsonencode(var.run_id)}; write letters, digits, dots, dashes and underscores, at most 100."
+  }
+}
+
+variable "hosts" {
+  description = "The machines: one of role app, one of role db, and one or more of role load."
+  type = list(object({
+    name          = string
+    role          = string
+    ssh_host      = string
+    ssh_port      = optional(number, 22)
+    ssh_user      = optional(string, "")
+    address       = optional(string, "")
+    instance_type = optional(string, "")
+  }))
+  nullable = false
+
+  validation {
+    condition     = alltrue([for h in var.hosts : can(regex("^[a-z0-9][a-z0-9-]*$", h.name))])
+    error_message = "hosts has a machine with the name ${join(", ", [for h in var.hosts : jsonencode(h.name) if !can(regex("^[a-z0-9][a-z0-9-]*$", h.name))])}; write a name of lower-case letters, digits and dashes."
+  }
+  validation {
+    condition     = length(distinct(var.hosts[*].name)) == length(var.hosts)
+    error_message = "hosts has a name twice among ${join(", ", var.hosts[*].name)}; give each machine a name of its own."
+  }
+  validation {
+    condition     = alltrue([for h in var.hosts : contains(["app", "db", "load"], h.role)])
+    error_message = "hosts has a machine with the role ${join(", ", [for h in var.hosts : jsonencode(h.role) if !contains(["app", "db", "load"], h.role)])}; write app, db or load."
+  }
+  validation {
+    condition     = alltrue([for r in ["app", "db"] : length([for h in var.hosts : h if h.role == r]) == 1])
+    error_message = "hosts has ${length([for h in var.hosts : h if h.role == "app"])} machines of role app and ${length([for h in var.hosts : h if h.role == "db"])} of role db; give exactly one of each."
+  }
+  validation {
+    condition     = length([for h in var.hosts : h if h.role == "load"]) > 0
+    error_message = "hosts has no machine of role load; give at least one."
+  }
+  validation {
+    condition     = alltrue([for h in var.hosts : can(regex("^[^\\s@-][^\\s@]*$", h.ssh_host))])
+    error_message = "hosts has a machine with the ssh_host ${join(", ", [for h in var.hosts : jsonencode(h.ssh_host) if !can(regex("^[^\\s@-][^\\s@]*$", h.ssh_host))])}; write a host name or an address."
+  }
+  validation {
+    condition     = alltrue([for h in var.hosts : can(regex("^[^\\s@]*$", h.ssh_user)) && !startswith(h.ssh_user, "-")])
+    error_message = "hosts has a machine with the ssh_user ${join(", ", [for h in var.hosts : jsonencode(h.ssh_user) if !can(regex("^[^\\s@]*$", h.ssh_user)) || startswith(h.ssh_user, "-")])}; write a user's name, or nothing for ssh's own choice."
+  }
+  validation {
+    condition     = alltrue([for h in var.hosts : h.ssh_port >= 1 && h.ssh_port <= 65535 && floor(h.ssh_port) == h.ssh_port])
+    error_message = "hosts has a machine with the ssh_port ${join(", ", [for h in var.hosts : h.ssh_port if h.ssh_port < 1 || h.ssh_port > 65535 || floor(h.ssh_port) != h.ssh_port])}; write a port from 1 to 65535."
+  }
+  validation {
+    condition     = length(distinct([for h in var.hosts : h.address != "" ? h.address : h.ssh_host])) == length(var.hosts)
+    error_message = "hosts has an address twice among ${join(", ", [for h in var.hosts : h.address != "" ? h.address : h.ssh_host])}; give the address by which the other machines reach each one."
+  }
+}
