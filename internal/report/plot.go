@@ -261,7 +261,11 @@ func lines(o chart) panel {
 		_, y := p.Transforms(&c)
 		for _, t := range yTicks {
 			c.StrokeLine2(draw.LineStyle{Color: inkGrid, Width: 0.8}, c.Min.X, y(t.Value), c.Max.X, y(t.Value))
-			c.FillText(style(p, inkMuted, smallText, draw.XRight, draw.YCenter), vg.Point{X: c.Min.X - 7, Y: y(t.Value)}, t.Label)
+			at := y(t.Value)
+			if o.logY { // the lowest may be anywhere above the corner, where the other axis has a label
+				at = max(at, c.Min.Y+5)
+			}
+			c.FillText(style(p, inkMuted, smallText, draw.XRight, draw.YCenter), vg.Point{X: c.Min.X - 7, Y: at}, t.Label)
 		}
 		if o.mark > 0 {
 			c.StrokeLine2(draw.LineStyle{Color: inkText, Width: 1, Dashes: []vg.Length{4, 3}}, c.Min.X, y(o.mark), c.Max.X, y(o.mark))
