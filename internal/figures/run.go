@@ -97,14 +97,22 @@ func identity(run store.Run) *Set {
 		}
 	}
 	for _, h := range run.Hosts {
-		if !slices.Contains(h.Roles, profile.App) {
-			continue
+		if slices.Contains(h.Roles, profile.App) {
+			set.Host = hostOf(h)
+		} else if slices.Contains(h.Roles, profile.DB) {
+			db := hostOf(h)
+			set.Database = &db
 		}
-		set.Host = Host{CPUModel: h.CPUModel, Arch: h.Arch, CPUs: h.CPUs, RSAVerifyPerS: h.RSAVerifyPerS}
-		set.Host.Label = cmp.Or(h.InstanceType, shortCPU(h.CPUModel), h.Name)
+	}
+	if run.Cloud != nil {
+		set.Region = run.Cloud.Region
 	}
 	set.Host.Label = cmp.Or(set.Host.Label, run.Profile.Name, run.ID)
 	return set
+}
+
+func hostOf(h store.HostFacts) Host {
+	return Host{Label: cmp.Or(h.InstanceType, shortCPU(h.CPUModel), h.Name), CPUModel: h.CPUModel, Arch: h.Arch, CPUs: h.CPUs, RSAVerifyPerS: h.RSAVerifyPerS, Instance: h.InstanceType}
 }
 
 // shortCPU leaves out what CPU models say of themselves besides their name.

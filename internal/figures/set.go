@@ -15,7 +15,7 @@ const (
 	KindImported  = "imported"
 )
 
-// Host is the machine on which the candidates ran.
+// Host is the machine on which the candidates ran, or the database.
 type Host struct {
 	Label    string `json:"label"` // how a sentence names it
 	CPUModel string `json:"cpu_model,omitempty"`
@@ -24,6 +24,7 @@ type Host struct {
 	// RSAVerifyPerS is how many RSA-2048 signatures one core verifies in a
 	// second, a measure that depends on no candidate; 0 when not measured.
 	RSAVerifyPerS float64 `json:"rsa_verify_per_s,omitempty"`
+	Instance      string  `json:"instance_type,omitempty"` // in a cloud
 }
 
 // Set holds the figures of one source and what one must know to judge whether
@@ -38,9 +39,11 @@ type Set struct {
 	Caveats     []string          `json:"caveats,omitempty"`
 	Profile     string            `json:"profile,omitempty"`
 	Preset      string            `json:"preset,omitempty"`
-	Protocol    bool              `json:"published_protocol"` // measured by the published protocol to the letter
-	Host        Host              `json:"host"`
-	AppCores    int               `json:"app_cores"` // cores the candidates may use
+	Protocol    bool              `json:"published_protocol"`      // measured by the published protocol to the letter
+	Host        Host              `json:"host"`                    // of the candidates
+	Database    *Host             `json:"database_host,omitempty"` // nil where it is the candidates'
+	Region      string            `json:"region,omitempty"`        // of a cloud
+	AppCores    int               `json:"app_cores"`               // cores the candidates may use
 	Candidates  []string          `json:"candidates"`
 	Scenarios   []string          `json:"scenarios"`
 	Databases   []string          `json:"database_scenarios"` // scenarios that use the database
@@ -48,6 +51,14 @@ type Set struct {
 
 	figures map[Key]Estimate
 	absent  map[Key]string
+}
+
+// DatabaseHost is the machine on which the database ran.
+func (s *Set) DatabaseHost() Host {
+	if s.Database != nil {
+		return *s.Database
+	}
+	return s.Host
 }
 
 // NewSet makes a set without figures.

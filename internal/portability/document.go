@@ -63,6 +63,9 @@ func (r Report) sets() sheet.Table {
 		if s.SharedCores {
 			remarks += ", shared cores"
 		}
+		if s.Database != nil {
+			remarks += ", database on " + s.Database.Label
+		}
 		t.Rows = append(t.Rows, []string{s.Name, s.Host.Label, string(s.Flavour), s.Preset, fmt.Sprint(s.AppCores), remarks})
 	}
 	return t

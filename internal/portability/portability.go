@@ -10,9 +10,13 @@
 // what does not travel. A measure that depends on no candidate, RSA
 // verifications per second on one core, checks the factor where both hosts
 // have it.
+//
+// A database that runs on a host of its own has a factor of its own, fitted on
+// its CPU time per request and checked by its own host's measure.
 package portability
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,8 +59,17 @@ type Pair struct {
 	Set       string     `json:"set"`
 	Factor    *Factor    `json:"factor,omitempty"` // nil when no cell is in both
 	Neutral   *Neutral   `json:"neutral,omitempty"`
+	Database  *Database  `json:"database,omitempty"` // nil where the databases ran on the candidates' hosts
 	Residuals []Residual `json:"residuals"`
 	Findings  []string   `json:"findings"` // sentences for a planner
+}
+
+// Database is the same for the hosts of the databases.
+type Database struct {
+	Reference string   `json:"reference"` // how sentences name the hosts
+	Host      string   `json:"host"`
+	Factor    Factor   `json:"factor"`
+	Neutral   *Neutral `json:"neutral,omitempty"`
 }
 
 // Factor is how much more CPU a request costs on one host than on another.
@@ -288,28 +301,53 @@ func versions(a, b *figures.Set) string {
 // pair takes apart the CPU per request of one host against the reference's.
 func pair(a, b *figures.Set, labelA, labelB string) Pair {
 	p := Pair{Reference: a.Name, Set: b.Name, Residuals: []Residual{}}
-	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling, figures.PhaseCapacity} {
-		if p.fit(a, b, phase); p.Factor != nil {
-			break
-		}
-	}
+	p.Factor, p.Residuals = fitAny(a, b, figures.AppCPU)
 	if p.Factor == nil {
 		p.Findings = []string{fmt.Sprintf("%s and %s have no CPU per request in common, so nothing can be said about what travels.", labelA, labelB)}
 		return p
 	}
-	if a.Host.RSAVerifyPerS > 0 && b.Host.RSAVerifyPerS > 0 {
-		predicted := a.Host.RSAVerifyPerS / b.Host.RSAVerifyPerS
-		p.Neutral = &Neutral{"RSA-2048 verifications per second on one core", predicted, math.Abs(math.Log(p.Factor.Value/predicted)) <= math.Log(1+NeutralTolerance)}
+	for i := range p.Residuals {
+		p.Residuals[i].of(*p.Factor)
+	}
+	p.Neutral = neutral(a.Host, b.Host, *p.Factor)
+	if a.Database != nil || b.Database != nil {
+		if f, _ := fitAny(a, b, figures.DBCPU); f != nil {
+			hostA, hostB := a.DatabaseHost(), b.DatabaseHost()
+			p.Database = &Database{Reference: cmp.Or(hostA.Label, labelA), Host: cmp.Or(hostB.Label, labelB), Factor: *f, Neutral: neutral(hostA, hostB, *f)}
+		}
 	}
 	p.say(a, labelA, labelB)
 	return p
 }
 
-// fit fits the factor on the CPU per request of one phase.
-func (p *Pair) fit(a, b *figures.Set, phase string) {
+// neutral predicts the factor from what no candidate has a part in, nil where a
+// host was not asked.
+func neutral(a, b figures.Host, f Factor) *Neutral {
+	if a.RSAVerifyPerS <= 0 || b.RSAVerifyPerS <= 0 {
+		return nil
+	}
+	predicted := a.RSAVerifyPerS / b.RSAVerifyPerS
+	return &Neutral{"RSA-2048 verifications per second on one core", predicted, math.Abs(math.Log(f.Value/predicted)) <= math.Log(1+NeutralTolerance)}
+}
+
+// fitAny fits the factor on the first phase in which both sets have a metric of
+// CPU per request.
+func fitAny(a, b *figures.Set, metric string) (*Factor, []Residual) {
+	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling, figures.PhaseCapacity} {
+		if f, ratios := fit(a, b, phase, metric); f != nil {
+			return f, ratios
+		}
+	}
+	return nil, []Residual{}
+}
+
+// fit fits the factor on the CPU per request of one phase, and gives the ratios
+// that it was fitted on.
+func fit(a, b *figures.Set, phase, metric string) (*Factor, []Residual) {
 	var logs []float64
+	var ratios []Residual
 	candidates := map[string]bool{}
-	for _, k := range keys([]*figures.Set{a, b}, phase, figures.AppCPU) {
+	for _, k := range keys([]*figures.Set{a, b}, phase, metric) {
 		x, ok := a.Get(k)
 		y, there := b.Get(k)
 		if !ok || !there || !(x.Value > 0) || !(y.Value > 0) {
@@ -318,10 +356,10 @@ func (p *Pair) fit(a, b *figures.Set, phase string) {
 		q := figures.Compare(y, x, figures.VerdictConfidence)
 		logs = append(logs, math.Log(q.Value))
 		candidates[k.Candidate] = true
-		p.Residuals = append(p.Residuals, Residual{Figure: k, Ratio: q})
+		ratios = append(ratios, Residual{Figure: k, Ratio: q})
 	}
 	if len(logs) == 0 {
-		return
+		return nil, nil
 	}
 	m := figures.MedianOf(logs, figures.DisplayConfidence)
 	f := &Factor{
@@ -335,18 +373,19 @@ func (p *Pair) fit(a, b *figures.Set, phase string) {
 	if m.Confidence < figures.DisplayConfidence {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("fitted on %d cell(s) only", f.Cells))
 	}
-	p.Factor = f
-	for i := range p.Residuals {
-		r := &p.Residuals[i]
-		r.Value, r.Lo, r.Hi, r.Confidence = r.Ratio.Value/f.Value, r.Ratio.Lo/f.Value, r.Ratio.Hi/f.Value, r.Ratio.Confidence
-		switch {
-		case r.Confidence < figures.VerdictConfidence:
-			r.Noise = CannotTell
-		case r.Lo > 1 || r.Hi < 1:
-			r.Noise = OutsideNoise
-		default:
-			r.Noise = WithinNoise
-		}
+	return f, ratios
+}
+
+// of takes the residual of a ratio.
+func (r *Residual) of(f Factor) {
+	r.Value, r.Lo, r.Hi, r.Confidence = r.Ratio.Value/f.Value, r.Ratio.Lo/f.Value, r.Ratio.Hi/f.Value, r.Ratio.Confidence
+	switch {
+	case r.Confidence < figures.VerdictConfidence:
+		r.Noise = CannotTell
+	case r.Lo > 1 || r.Hi < 1:
+		r.Noise = OutsideNoise
+	default:
+		r.Noise = WithinNoise
 	}
 }
 
@@ -357,21 +396,20 @@ func (p *Pair) say(a *figures.Set, labelA, labelB string) {
 	if f.Candidates == 1 {
 		all = p.Residuals[0].Figure.Candidate + " needs"
 	}
-	spread := fmt.Sprintf("over %d combinations of candidate and scenario it is between %.2f× and %.2f×", f.Cells, f.Least, f.Greatest)
-	if f.Cells == 1 {
-		spread = "by one combination of candidate and scenario"
-	}
+	spread := f.spread()
 	if math.Abs(math.Log(f.Value)) < math.Log(1+Worth) {
 		p.Findings = append(p.Findings, fmt.Sprintf("On %s %s the CPU per request that %s needs, within 2 %% (%s).", labelB, all, labelA, spread))
 	} else {
 		p.Findings = append(p.Findings, fmt.Sprintf("On %s %s %.2f× the CPU per request of %s (%s).", labelB, all, f.Value, labelA, spread))
 	}
-	if n := p.Neutral; n != nil {
-		verdict := "which agrees: the difference is that of the CPUs"
-		if !n.Agrees {
-			verdict = "which does not agree: the difference is not that of the CPUs alone"
+	if p.Neutral != nil {
+		p.Findings = append(p.Findings, p.Neutral.says())
+	}
+	if db := p.Database; db != nil {
+		p.Findings = append(p.Findings, fmt.Sprintf("The database on %s needs %.2f× the CPU per request of that on %s (%s).", db.Host, db.Factor.Value, db.Reference, db.Factor.spread()))
+		if db.Neutral != nil {
+			p.Findings = append(p.Findings, "Of the databases' hosts "+db.Neutral.says())
 		}
-		p.Findings = append(p.Findings, fmt.Sprintf("%s alone predict %.2f×, %s.", n.Measure, n.Predicted, verdict))
 	}
 	predicts := labelA + " predicts"
 	if a.Kind == figures.KindPublished {
@@ -401,6 +439,23 @@ func (p *Pair) say(a *figures.Set, labelA, labelB string) {
 	if unknown > 0 && unknown < len(p.Residuals) {
 		p.Findings = append(p.Findings, fmt.Sprintf("For %d combination(s) there are too few repetitions to tell.", unknown))
 	}
+}
+
+// spread says on what the factor rests.
+func (f Factor) spread() string {
+	if f.Cells == 1 {
+		return "by one combination of candidate and scenario"
+	}
+	return fmt.Sprintf("over %d combinations of candidate and scenario it is between %.2f× and %.2f×", f.Cells, f.Least, f.Greatest)
+}
+
+// says whether the measure agrees with the factor.
+func (n Neutral) says() string {
+	verdict := "which agrees: the difference is that of the CPUs"
+	if !n.Agrees {
+		verdict = "which does not agree: the difference is not that of the CPUs alone"
+	}
+	return fmt.Sprintf("%s alone predict %.2f×, %s.", n.Measure, n.Predicted, verdict)
 }
 
 func scenario(k figures.Key) string {

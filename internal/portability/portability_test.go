@@ -99,6 +99,76 @@ func TestDecomposition(t *testing.T) {
 	}
 }
 
+// withDatabase puts the database of a set on a host of its own, with its CPU per
+// request so many times what the published figures have.
+func withDatabase(t *testing.T, s *figures.Set, label string, rsa, factor float64) *figures.Set {
+	t.Helper()
+	s.Database = &figures.Host{Label: label, RSAVerifyPerS: rsa}
+	for _, c := range s.Candidates {
+		for _, sc := range []string{"read", "write"} {
+			k := figures.Key{Suite: "oauth-events", Phase: figures.PhaseRate, Metric: figures.DBCPU, Candidate: c, Scenario: sc}
+			e, ok := published(t).Get(k)
+			if !ok {
+				t.Fatal(k)
+			}
+			e.Value *= factor
+			s.Put(e)
+		}
+	}
+	return s
+}
+
+// A database on a host of its own has a factor of its own, checked by its own
+// host; the candidates' is that of theirs.
+func TestFactorOfEachHost(t *testing.T) {
+	a, b := withDatabase(t, onHost(t, "a", 5, 1, nil), "db-a", 30000, 1), withDatabase(t, onHost(t, "b", 5, 1.25, nil), "db-b", 20000, 1.5)
+	a.Host.RSAVerifyPerS, b.Host.RSAVerifyPerS = 40000, 32000
+	r, err := Compare(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Pairs[0]
+	if math.Abs(p.Factor.Value-1.25) > 0.01 || p.Neutral == nil || p.Neutral.Predicted != 1.25 || !p.Neutral.Agrees {
+		t.Errorf("candidates %+v %+v", p.Factor, p.Neutral)
+	}
+	db := p.Database
+	if db == nil || math.Abs(db.Factor.Value-1.5) > 0.01 || db.Factor.Cells != 6 || db.Host != "db-b" || db.Neutral == nil || db.Neutral.Predicted != 1.5 || !db.Neutral.Agrees {
+		t.Fatalf("database %+v", db)
+	}
+	text := strings.Join(p.Findings, "\n") + fmt.Sprint(r.sets().Rows)
+	for _, want := range []string{"The database on db-b needs 1.50× the CPU per request of that on db-a", "Of the databases' hosts RSA-2048", "database on db-a"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+	// Against a set of one host the database's host is the candidates'.
+	r, err = Compare(published(t), b)
+	if err != nil || r.Pairs[0].Database == nil || r.Pairs[0].Database.Reference != published(t).Host.Label || r.Pairs[0].Database.Neutral != nil {
+		t.Errorf("against the published figures %+v, %v", r.Pairs[0].Database, err)
+	}
+	r, err = Compare(published(t), onHost(t, "c", 5, 1, nil))
+	if err != nil || r.Pairs[0].Database != nil {
+		t.Errorf("one host each: %+v, %v", r.Pairs[0].Database, err)
+	}
+}
+
+// The hosts of a run are told apart by their roles, not by their order.
+func TestHostsByRole(t *testing.T) {
+	run := store.Run{ID: "x", Cloud: &store.Cloud{Region: "eu-west-1"}, Hosts: []store.HostFacts{
+		{Name: "load", Roles: []profile.Role{profile.Load}, RSAVerifyPerS: 1, InstanceType: "l"},
+		{Name: "db", Roles: []profile.Role{profile.DB}, RSAVerifyPerS: 2, InstanceType: "d"},
+		{Name: "app", Roles: []profile.Role{profile.App}, RSAVerifyPerS: 3, InstanceType: "a"},
+	}}
+	s := figures.FromRun(run, nil, nil)
+	if s.Host.RSAVerifyPerS != 3 || s.Host.Instance != "a" || s.Database == nil || s.Database.RSAVerifyPerS != 2 || s.Region != "eu-west-1" {
+		t.Errorf("hosts %+v %+v", s.Host, s.Database)
+	}
+	run.Hosts = []store.HostFacts{{Name: "one", Roles: profile.Roles(), RSAVerifyPerS: 4}}
+	if s := figures.FromRun(run, nil, nil); s.Database != nil || s.DatabaseHost().RSAVerifyPerS != 4 {
+		t.Errorf("one host %+v %+v", s.Host, s.Database)
+	}
+}
+
 // Swapping the hosts inverts the factor.
 func TestSwappingInverts(t *testing.T) {
 	a, b := onHost(t, "a", 5, 1, nil), onHost(t, "b", 5, 1.25, map[string]float64{"go/auth": 1.4})

@@ -244,6 +244,17 @@ func sizingTable(d Document) Table {
 		}
 		return Number(a.Value, 2)
 	}
+	priced := len(plans) > 0 && !slices.ContainsFunc(plans, func(p sizing.Plan) bool { return !p.Priced })
+	if priced { // the instance type that was measured
+		p := first(plans)
+		t.Columns = append(t.Columns, Column{p.Request.Instance, false, 0}, Column{p.Currency + " a month", false, 0})
+	}
+	whole := func(a *sizing.Amount) string {
+		if a == nil {
+			return absent
+		}
+		return Number(a.Value, 0)
+	}
 	for _, p := range plans {
 		t.About = fmt.Sprintf("Cores for %s requests/s of one scenario, with their intervals. By CPU time: what the work costs. By instance: what has to be bought, idle cores included, where a ceiling was measured. percore plan answers for any other rate, mix and instance type, with prices.", Number(p.Request.Rate, 0))
 		for scenario := range p.Request.Mix {
@@ -255,7 +266,11 @@ func sizingTable(d Document) Table {
 				if c.ByCPU == nil && c.ByInstance == nil {
 					continue
 				}
-				t.Rows = append(t.Rows, []string{scenario, c.ID, show(c.ByCPU), show(c.ByInstance), show(c.DatabaseCores), peak})
+				row := []string{scenario, c.ID, show(c.ByCPU), show(c.ByInstance), show(c.DatabaseCores), peak}
+				if priced {
+					row = append(row, whole(c.Instances), whole(c.PerMonth))
+				}
+				t.Rows = append(t.Rows, row)
 			}
 		}
 	}

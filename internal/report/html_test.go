@@ -44,8 +44,9 @@ func document(t testing.TB, in analysis.Input, dir string) Document {
 		t.Fatal(err)
 	}
 	d.Comparison = &c
+	prices := sizing.Prices{Currency: "USD", Source: "a table for tests", Date: "2026-11-30", Instances: map[string]sizing.Instance{"c8g.xlarge": {Cores: 4, MemoryGiB: 8, PerHour: map[string]float64{"eu-central-1": 0.18}}}}
 	for _, s := range in.Run.Suite.Scenarios {
-		if p, err := sizing.Make(set, sizing.Request{Rate: 10_000, Mix: map[string]float64{s.ID: 1}}, sizing.Prices{}); err == nil {
+		if p, err := sizing.Make(set, sizing.Request{Rate: 10_000, Mix: map[string]float64{s.ID: 1}}, prices); err == nil {
 			d.Plans = append(d.Plans, p)
 		}
 	}

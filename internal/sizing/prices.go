@@ -23,6 +23,27 @@ type Prices struct {
 	Date      string              `yaml:"date" json:"date"`
 	Source    string              `yaml:"source" json:"source"`
 	Instances map[string]Instance `yaml:"instances" json:"instances"`
+	Disks     map[string]Disk     `yaml:"disks,omitempty" json:"disks,omitempty"` // region -> price
+	// AddressPerHour is what a public IPv4 address costs; 0 where it is not known.
+	AddressPerHour float64 `yaml:"address_per_hour,omitempty" json:"address_per_hour,omitempty"`
+}
+
+// Disk is what a gp3 volume costs by the month.
+type Disk struct {
+	GiBMonth  float64 `yaml:"gib_month" json:"gib_month"`
+	IOPSMonth float64 `yaml:"iops_month" json:"iops_month"`   // each above IOPSIncluded
+	MiBSMonth float64 `yaml:"mib_s_month" json:"mib_s_month"` // each MiB/s above MiBSIncluded
+}
+
+// What a gp3 volume has without a charge of its own.
+const (
+	IOPSIncluded = 3000
+	MiBSIncluded = 125
+)
+
+// PerHour is what a volume of that size, IOPS and throughput costs by the hour.
+func (d Disk) PerHour(gib, iops, mibS int) float64 {
+	return (float64(gib)*d.GiBMonth + float64(max(0, iops-IOPSIncluded))*d.IOPSMonth + float64(max(0, mibS-MiBSIncluded))*d.MiBSMonth) / HoursPerMonth
 }
 
 // Instance is one type of machine.
@@ -104,6 +125,16 @@ func ParsePrices(name string, data []byte) (Prices, error) {
 				return bad("%s: the price %v in %s cannot be", id, price, region)
 			}
 		}
+	}
+	for region, d := range p.Disks {
+		for _, v := range []float64{d.GiBMonth, d.IOPSMonth, d.MiBSMonth} {
+			if !(v > 0) || v > 1e3 {
+				return bad("disks: the price %v in %s cannot be; gib_month, iops_month and mib_s_month must be above zero", v, region)
+			}
+		}
+	}
+	if v := p.AddressPerHour; !(v >= 0) || v > 1e3 {
+		return bad("address_per_hour: the price %v cannot be", v)
 	}
 	return p, nil
 }

@@ -10,6 +10,7 @@
 package sizing
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -77,6 +78,8 @@ type Plan struct {
 	Candidates  []Candidate `json:"candidates"`
 	First       []string    `json:"first,omitempty"` // said before any figure
 	Assumptions []string    `json:"assumptions"`
+
+	measuredOn bool // the instance is the one that was measured, because none was named
 }
 
 // Candidate is what one candidate needs.
@@ -149,8 +152,10 @@ func (r Request) Check() error {
 	return nil
 }
 
-// Make plans a request from the figures of a set. Without an instance type the
-// instance is one of as many cores as were measured, and nothing is priced.
+// Make plans a request from the figures of a set. Without an instance type it is
+// the one on which the candidates had all cores, where the table has its price
+// in the region of the run; else the instance is one of as many cores as were
+// measured, and nothing is priced.
 func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 	if r.Hardware == 0 {
 		r.Hardware = 1
@@ -164,6 +169,13 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 		}
 	}
 	p := Plan{Schema: Schema, Set: set.Name, Host: set.Host.Label, Request: r, Cores: set.AppCores, Candidates: []Candidate{}}
+	if own := set.Host.Instance; r.Instance == "" && own != "" {
+		region := cmp.Or(set.Region, DefaultRegion)
+		if i, _, err := prices.Find(own, region); err == nil && i.Cores == set.AppCores {
+			r.Instance, r.Region = own, region
+			p.Request, p.measuredOn = r, true
+		}
+	}
 	if r.Instance != "" {
 		if p.Request.Region == "" {
 			p.Request.Region = DefaultRegion
@@ -408,6 +420,12 @@ func (p *Plan) say(set *figures.Set, prices Prices) {
 		p.Assumptions = append(p.Assumptions, "Published figures are values without repetitions, so nothing here has an interval.")
 	} else {
 		p.Assumptions = append(p.Assumptions, "Intervals are those of the medians of CPU per request; of a mix they are sums of bounds. A ceiling, the best of its repetitions, has none.")
+	}
+	if set.Database != nil {
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("Database cores are those of %s, on which the database ran.", set.Database.Label))
+	}
+	if p.measuredOn {
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("The instance is the one that was measured, %s; --instance names another.", r.Instance))
 	}
 	if p.Priced {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("Prices: %s, %s, %s in %s at %v %s an hour, %d h a month. The candidate's instances alone: no database, balancer, disk or traffic. Live prices replace this table (--prices FILE).",

@@ -129,6 +129,45 @@ func TestHeadroomInstanceAndMoney(t *testing.T) {
 	}
 }
 
+// Without an instance type it is the one that was measured, where it is known
+// what it costs and its cores were all the candidates'.
+func TestInstanceThatWasMeasured(t *testing.T) {
+	prices, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		instance, region string
+		cores            int
+		named            string
+		want             string
+	}{
+		{"c8g.xlarge", "eu-central-1", 4, "", "c8g.xlarge in eu-central-1"},
+		{"c8g.xlarge", "", 4, "", "c8g.xlarge in " + DefaultRegion},
+		{"c8g.xlarge", "eu-central-1", 4, "c7g.large", "c7g.large in " + DefaultRegion},
+		{"c8g.2xlarge", "eu-central-1", 4, "", ""}, // the candidates had half of it
+		{"c8g.xlarge", "ap-nowhere-1", 4, "", ""},  // no price there
+		{"x99.huge", "eu-central-1", 4, "", ""},    // not in the table
+		{"", "eu-central-1", 4, "", ""},            // not in a cloud
+	} {
+		set := studies(t)
+		set.Host.Instance, set.Region, set.AppCores = c.instance, c.region, c.cores
+		set.Database = &figures.Host{Label: "r8g.xlarge"}
+		p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}, Instance: c.named}, prices)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if p.Priced {
+			got = p.Request.Instance + " in " + p.Request.Region
+		}
+		said := strings.Join(p.Assumptions, "\n")
+		if got != c.want || p.Priced != (c.want != "") || strings.Contains(said, "that was measured") != (c.want != "" && c.named == "") || !strings.Contains(said, "Database cores are those of r8g.xlarge") {
+			t.Errorf("%+v: planned with %q; %s", c, got, said)
+		}
+	}
+}
+
 func TestHardwareFactor(t *testing.T) {
 	one := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}})["go"]
 	two := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}, Hardware: 2})["go"]
