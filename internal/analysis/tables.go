@@ -562,17 +562,17 @@ func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorR
 			}
 			used = slices.DeleteFunc(used, func(w *store.WindowResult) bool { return w.Repetition != r.Ceiling[at].Best })
 		}
-		type readings struct {
+		type seen struct {
 			achieved, p50, p99, p999 []float64
 			failed                   int64
 		}
-		by := map[string]*readings{}
+		by := map[string]*seen{}
 		var hosts []string
 		for _, w := range used {
 			for _, g := range w.Measured.Generators {
 				x := by[g.Host]
 				if x == nil {
-					x = &readings{}
+					x = &seen{}
 					by[g.Host] = x
 					hosts = append(hosts, g.Host)
 				}

@@ -312,3 +312,44 @@ func TestShorterStudyIsNotComparable(t *testing.T) {
 		t.Errorf("caveats %q", r.Caveats)
 	}
 }
+
+// TestGeneratorRows: each generator has its own medians, and a percentile that
+// was measured.
+func TestGeneratorRows(t *testing.T) {
+	run := store.Run{
+		Suite:  profile.Suite{Scenarios: []profile.Scenario{{ID: "read"}}, Candidates: []profile.Candidate{{ID: "go"}}},
+		Preset: profile.Preset{Phases: []profile.Phase{{ID: "rate", Kind: profile.KindRate, Repetitions: 2, Connections: []int{16}, Targets: map[string]int{"read": 30}}}},
+		Links:  []store.Link{{From: "load", To: "app"}}, Cloud: &store.Cloud{Region: "eu-west-1"},
+	}
+	in := Input{Run: run, State: store.StateComplete}
+	for rep := 1; rep <= 2; rep++ {
+		n := float64(rep)
+		in.Windows = append(in.Windows, store.WindowResult{
+			Window:  store.Window{Phase: "rate", Kind: profile.KindRate, Candidate: "go", Scenario: "read", Repetition: rep, Connections: 16, Target: 30, Seconds: 10},
+			Attempt: 1, Hosts: []store.HostReading{{Host: "app", ClockOffsetMS: n}},
+			Measured: &measure.Window{Answered: 300, OK: 300, Achieved: 30, P99MS: 9 * n, Generators: []measure.Generator{
+				{Host: "load", OK: 100, Achieved: 10 * n, P99MS: n, Failed: 1}, {Host: "load2", OK: 200, Achieved: 20 * n, P99MS: 9 * n, Missing: []string{"p999_ms"}},
+			}},
+		})
+	}
+	r := Of(in)
+	if len(r.Generators) != 2 || r.Header.Generators != 2 || len(r.Header.Links) != 1 || r.Header.Cloud.Region != "eu-west-1" || len(r.Windows[0].Hosts) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	a, b := r.Generators[0], r.Generators[1]
+	if a.Host != "load" || a.Achieved.Value != 15 || a.P99.Value != 2 || a.P99.Min != 1 || a.Failed != 2 || !a.Evidence || a.P999 == nil {
+		t.Errorf("first generator %+v", a)
+	}
+	if b.Host != "load2" || b.Achieved.Value != 30 || b.P99.Value != 18 || b.P999 != nil {
+		t.Errorf("second generator %+v", b)
+	}
+	if r.Rate[0].P99.Value != 18 {
+		t.Errorf("the window's latency is %+v", r.Rate[0].P99)
+	}
+	for i := range in.Windows {
+		in.Windows[i].Measured.Generators = nil
+	}
+	if r := Of(in); r.Generators != nil || r.Header.Generators != 0 {
+		t.Errorf("one generator gives %+v", r.Generators)
+	}
+}

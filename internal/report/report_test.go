@@ -312,3 +312,19 @@ func cpuTime() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// TestListOfMachines: machines without a run are listed, with nothing measured.
+func TestListOfMachines(t *testing.T) {
+	results := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(results, "20261130-cloud", store.CloudDir), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := store.List(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := List(&b, runs, 120); err != nil || !strings.Contains(b.String(), "20261130-cloud") || !strings.Contains(b.String(), "not measured") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}

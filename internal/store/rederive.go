@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/percore/percore/internal/load"
 	"github.com/percore/percore/internal/measure"
@@ -60,12 +62,20 @@ func (s *Store) rederiveProbes() []Problem {
 		if !ok || was.Error != "" || was.File == "" || window <= 0 {
 			continue
 		}
-		out, err := s.ReadRaw(was.File)
-		var result load.Result
-		if err == nil {
-			result, err = load.Parse(was.File, out)
+		var answered int64
+		var err error
+		for _, file := range append([]string{was.File}, slices.Sorted(maps.Keys(was.Others))...) {
+			var out []byte
+			var result load.Result
+			if out, err = s.ReadRaw(file); err == nil {
+				result, err = load.Parse(file, out)
+			}
+			if err != nil {
+				break
+			}
+			answered += result.OK()
 		}
-		switch is := float64(result.OK()) / window; {
+		switch is := float64(answered) / window; {
 		case err != nil:
 			problems = append(problems, Problem{was.File, err.Error(), true})
 		case is != was.Achieved:

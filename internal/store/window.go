@@ -19,7 +19,10 @@ type ProbeReading struct {
 	Attempt  int     `json:"attempt"`
 	File     string  `json:"file"` // raw output, below the run's folder
 	SHA256   string  `json:"sha256,omitempty"`
-	Error    string  `json:"error,omitempty"`
+	// Others are the raw outputs of the second and further load generators, whose
+	// answers are in Achieved too: path -> digest.
+	Others map[string]string `json:"others,omitempty"`
+	Error  string            `json:"error,omitempty"`
 }
 
 // Key names a window within its run. Two windows of one key are attempts at the
@@ -64,6 +67,11 @@ func RawPath(w Window, attempt int, ending string) string {
 // ProbePath is the path of the load generator's output of a reference probe.
 func ProbePath(b Block, attempt int) string {
 	return fmt.Sprintf("%s_a%d.%s", probeBase(b), attempt, RawOHA)
+}
+
+// OtherProbePath is the same for the second load generator, or a further one.
+func OtherProbePath(b Block, attempt, generator int) string {
+	return fmt.Sprintf("%s_a%d.load%d.%s", probeBase(b), attempt, generator, RawOHA)
 }
 
 func probeBase(b Block) string {
@@ -172,6 +180,11 @@ func (s *Store) Verify() ([]Problem, error) {
 			default:
 				if err := check(r.File, r.SHA256); err != nil {
 					return problems, err
+				}
+				for name, want := range r.Others {
+					if err := check(name, want); err != nil {
+						return problems, err
+					}
 				}
 			}
 			continue
