@@ -56,7 +56,7 @@ func (c *Check) Stop(ctx context.Context) error {
 }
 
 func (c *Check) drop(ctx context.Context) error {
-	ctx, cancel := cleanupContext(ctx)
+	ctx, cancel := c.lab.cleanup(ctx)
 	defer cancel()
 	c.rows.Close(ctx)
 	return c.lab.sql.Drop(ctx, c.database)

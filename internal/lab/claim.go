@@ -7,12 +7,14 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/ntp"
 	"github.com/percore/percore/internal/profile"
 )
 
@@ -94,7 +96,9 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 			l.cfg.Say("removed %d leftovers of run %s, whose driver is gone", len(removed), run)
 		}
 	}
+	l.mu.Lock()
 	l.claimed = append(l.claimed, h)
+	l.mu.Unlock()
 	if _, err := removeRun(ctx, h.Engine, l.cfg.RunID); err != nil {
 		return err
 	}
@@ -109,19 +113,32 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	s.HostNetwork = h.HostNetwork
 	s.Entrypoint, s.Cmd = []string{"sleep"}, []string{"infinity"}
 	s.Init = true
-	if h != l.host(profile.Load) {
+	roles := l.rolesOf(h)
+	if !slices.Contains(roles, profile.Load) {
 		s.CPUs = "" // the load role's CPUs are another machine's
+	}
+	if l.spread() && h == l.host(profile.Load) {
+		// Its clock is the one that those of the others are compared with. Without
+		// it windows have no clock reading, which their gate says.
+		s.Entrypoint, s.Cmd = []string{"sh", "-c"}, []string{"hostclock serve :" + strconv.Itoa(ntp.Port) + " & exec sleep infinity"}
 	}
 	c, err := l.run(ctx, h, s)
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
 	l.tools[h] = c
+	l.mu.Unlock()
 	release, err := lease(ctx, c)
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
 	l.leases = append(l.leases, release)
+	l.mu.Unlock()
+	if h.HostNetwork {
+		return l.portsFree(ctx, h, c, roles)
+	}
 	return nil
 }
 
@@ -160,34 +177,116 @@ func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
 	}
 }
 
-// lease starts a process in the container that lives as long as this one.
+// leaseCommand lives as long as its input does, and no longer than 90 s after the
+// last line of it: the end of a driver whose link is down shows in
+// nothing else.
+const leaseCommand = "while read -r -t 90 _; do :; done"
+
+// leaseBeat is how often the driver writes such a line.
+const leaseBeat = 10 * time.Second
+
+// lease starts a process in the container that lives as long as this one. When
+// its connection breaks it is started again.
 func lease(ctx context.Context, c *engine.Container) (release func(), err error) {
-	r, w := io.Pipe()
 	leaseCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.Exec(leaseCtx, r, "cat")
-		done <- err
+		for {
+			err := holdLease(leaseCtx, c)
+			select {
+			case done <- err: // the first one is of interest
+			default:
+			}
+			select {
+			case <-leaseCtx.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
 	}()
-	deadline := time.Now().Add(15 * time.Second)
+	began := time.Now()
 	for {
-		state, err := c.Inspect(ctx)
+		state, err := c.Inspect(ctx) // outlasts an outage
 		if err == nil && len(state.Execs) > 0 {
-			break
+			return cancel, nil
 		}
 		select {
 		case execErr := <-done:
 			err = errors.Join(err, execErr)
 		case <-time.After(20 * time.Millisecond):
-			if err == nil && time.Now().Before(deadline) {
+			if err == nil && time.Since(began) < outage {
 				continue
 			}
 		}
 		cancel()
-		w.Close()
 		return nil, fmt.Errorf("marking the engine as used: %w", errors.Join(err, ctx.Err()))
 	}
-	return func() { w.Close(); cancel() }, nil
+}
+
+// holdLease runs the process once and writes to it until its connection breaks
+// or the context ends.
+func holdLease(ctx context.Context, c *engine.Container) error {
+	r, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		beat := time.NewTicker(leaseBeat)
+		defer beat.Stop()
+		for {
+			if _, err := w.Write([]byte("\n")); err != nil {
+				return
+			}
+			select {
+			case <-ctx.Done():
+				w.Close()
+				return
+			case <-beat.C:
+			}
+		}
+	}()
+	_, err := c.Exec(ctx, r, "bash", "-c", leaseCommand)
+	r.Close()
+	return err
+}
+
+// portsFree refuses a host on which another program has a port that a role
+// needs.
+func (l *Lab) portsFree(ctx context.Context, h *Host, c *engine.Container, roles []profile.Role) error {
+	res, err := c.Exec(ctx, nil, "cat", "/proc/net/tcp", "/proc/net/tcp6")
+	if err != nil {
+		return err
+	}
+	listening := listeners(string(res.Stdout))
+	for _, need := range []struct {
+		role profile.Role
+		port string
+		what string
+	}{{profile.App, httpPort, "candidates listen"}, {profile.DB, databasePort, "PostgreSQL listens"}} {
+		if slices.Contains(roles, need.role) && listening[need.port] {
+			return fmt.Errorf("port %s on host %s (%s) is taken by another program, and %s there; stop that program (`ss -ltnp sport = :%s` names it) and try again",
+				need.port, h.Name, h.Engine.Host(), need.what, need.port)
+		}
+	}
+	return nil
+}
+
+// listeners finds the ports that something listens on in the text of
+// /proc/net/tcp and its like.
+func listeners(text string) map[string]bool {
+	const listen = "0A" // the kernel's number of that state
+	ports := map[string]bool{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 4 || f[3] != listen {
+			continue
+		}
+		_, hex, ok := strings.Cut(f[1], ":")
+		if port, err := strconv.ParseUint(hex, 16, 16); ok && err == nil {
+			ports[strconv.FormatUint(port, 10)] = true
+		}
+	}
+	return ports
 }
 
 // removeRun removes the containers of a run, then its networks.

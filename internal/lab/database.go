@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/percore/percore/internal/contract"
 	"github.com/percore/percore/internal/engine"
@@ -195,9 +198,41 @@ func quote(log string, lines int) string {
 
 // FreshDatabase gives the next candidate a database nobody has written to.
 func (l *Lab) FreshDatabase(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
-	defer cancel()
-	return l.databaseError(ctx, l.sql.CopyFresh(ctx, l.seed))
+	return l.blame(l.query(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
+		defer cancel()
+		return l.sql.CopyFresh(ctx, l.seed)
+	}))
+}
+
+// Codes with which PostgreSQL refuses what an earlier attempt, of which the
+// driver lost sight, is still doing: the database is in use, or there already,
+// or not there any more.
+var overtaken = []string{"55006", "42P04", "3D000"}
+
+// query does something with the database that may be done again. When the
+// connection breaks and the database's container still runs, as soon as its
+// host can be reached, it is.
+func (l *Lab) query(ctx context.Context, do func(ctx context.Context) error) error {
+	const tries = 5
+	for try := 1; ; try++ {
+		err := do(ctx)
+		if err == nil || ctx.Err() != nil || try == tries {
+			return l.databaseError(ctx, err)
+		}
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && (try == 1 || !slices.Contains(overtaken, pg.Code)) {
+			return l.databaseError(ctx, err)
+		}
+		if state, inspectErr := l.db.Inspect(ctx); inspectErr != nil || !state.Running {
+			return l.databaseError(ctx, err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // Fsync measures how many synchronous writes per second the database's volume

@@ -17,42 +17,71 @@ import (
 
 // HostFacts describes every host of the lab.
 func (l *Lab) HostFacts(ctx context.Context) ([]store.HostFacts, error) {
-	var out []store.HostFacts
-	for _, h := range l.hosts() {
-		info, err := h.Engine.Info(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("host %s: %w", h.Name, err)
-		}
-		cpu, err := l.tools[h].Exec(ctx, nil, "cat", "/proc/cpuinfo")
-		if err != nil {
-			return nil, fmt.Errorf("host %s: %w", h.Name, err)
-		}
-		name := "Docker Engine "
-		if info.Desktop {
-			name = "Docker Desktop, engine "
-		}
-		f := store.HostFacts{
-			Name:          info.Name,
-			Address:       h.Address,
-			Engine:        name + info.Version,
-			OS:            info.OS,
-			Kernel:        info.Kernel,
-			Arch:          info.Arch,
-			CPUModel:      engine.CPUModel(string(cpu.Stdout)),
-			CPUs:          info.CPUs,
-			MemoryBytes:   info.Memory,
-			CgroupVersion: info.CgroupVersion,
-			CgroupDriver:  info.CgroupDriver,
-			StorageDriver: info.StorageDriver,
-		}
-		for _, r := range profile.Roles() {
-			if l.host(r) == h {
-				f.Roles = append(f.Roles, r)
-			}
-		}
-		out = append(out, f)
+	hosts := l.hosts()
+	out := make([]store.HostFacts, len(hosts))
+	var clocks *readings
+	if l.spread() {
+		clocks = l.readHosts(ctx, true)
 	}
-	return out, nil
+	var g errgroup.Group
+	for i, h := range hosts {
+		g.Go(func() (err error) {
+			if out[i], err = l.hostFacts(ctx, h); err != nil {
+				return fmt.Errorf("host %s: %w", h.Name, err)
+			}
+			if clocks != nil && clocks.of[i].aheadErr == nil {
+				ms := float64(clocks.of[i].ahead.Nanoseconds()) / 1e6
+				out[i].ClockOffsetMS = &ms
+			}
+			return nil
+		})
+	}
+	return out, l.blame(g.Wait())
+}
+
+// factsName is what the facts of a host call it: a host of its own by the name
+// it has in the lab, this machine by its own.
+func (l *Lab) factsName(ctx context.Context, h *Host) (string, error) {
+	if h.HostNetwork {
+		return h.Name, nil
+	}
+	info, err := h.Engine.Info(ctx)
+	return info.Name, err
+}
+
+// hostFacts describes one host.
+func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
+	info, err := h.Engine.Info(ctx)
+	if err != nil {
+		return store.HostFacts{}, err
+	}
+	cpu, err := l.tools[h].Exec(ctx, nil, "cat", "/proc/cpuinfo")
+	if err != nil {
+		return store.HostFacts{}, err
+	}
+	name := "Docker Engine "
+	if info.Desktop {
+		name = "Docker Desktop, engine "
+	}
+	f := store.HostFacts{
+		Name:          info.Name,
+		Roles:         l.rolesOf(h),
+		Address:       h.Address,
+		Engine:        name + info.Version,
+		OS:            info.OS,
+		Kernel:        info.Kernel,
+		Arch:          info.Arch,
+		CPUModel:      engine.CPUModel(string(cpu.Stdout)),
+		CPUs:          info.CPUs,
+		MemoryBytes:   info.Memory,
+		CgroupVersion: info.CgroupVersion,
+		CgroupDriver:  info.CgroupDriver,
+		StorageDriver: info.StorageDriver,
+	}
+	if h.HostNetwork {
+		f.Name = h.Name
+	}
+	return f, nil
 }
 
 // imageHost is a host that has the image: the database's is only where the

@@ -21,6 +21,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/percore/percore/internal/engine"
 	"github.com/percore/percore/internal/load"
 	"github.com/percore/percore/internal/postgres"
@@ -115,6 +117,7 @@ type Lab struct {
 	mu      sync.Mutex
 	servers map[*server]bool
 	closed  bool
+	latest  *readings // of the hosts' clocks
 }
 
 // New prepares the hosts: it refuses engines that another run is using, removes
@@ -128,12 +131,7 @@ func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	if cfg.ReadyTimeout == 0 {
 		cfg.ReadyTimeout = time.Minute
 	}
-	if cfg.Say == nil {
-		cfg.Say = func(string, ...any) {}
-	}
-	if cfg.Trace == nil {
-		cfg.Trace = func(string, ...any) {}
-	}
+	cfg.Say, cfg.Trace = oneAtATime(cfg.Say), oneAtATime(cfg.Trace)
 	if cfg.infancy == 0 {
 		cfg.infancy = infancy
 	}
@@ -153,13 +151,18 @@ func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
 			err = errors.Join(err, l.Close(context.WithoutCancel(ctx)))
 		}
 	}()
+	var claims errgroup.Group
 	for _, h := range l.hosts() {
-		if err := l.claim(ctx, h); err != nil {
-			return nil, err
-		}
+		claims.Go(func() error { return l.claim(ctx, h) })
+	}
+	if err := claims.Wait(); err != nil {
+		return nil, l.blame(err)
 	}
 	if err := l.startDatabase(ctx); err != nil {
-		return nil, err
+		return nil, l.blame(err)
+	}
+	if l.spread() {
+		l.readHosts(ctx, true) // for the start of the first load generators
 	}
 	return l, nil
 }
@@ -187,8 +190,32 @@ func (c Config) check() error {
 	if private && (app != db || app != gen) {
 		return errors.New("roles on different hosts need host networking on each of them")
 	}
-	if app != db {
-		return errors.New("the roles app and db are on different hosts, and one sampler cannot see both")
+	all := []*Host{}
+	for _, h := range append([]*Host{app, db, gen}, c.LoadHosts...) {
+		if h == nil || h.Engine == nil {
+			return errors.New("the lab has a further load host without an engine")
+		}
+		if slices.Contains(c.LoadHosts, h) && (!h.HostNetwork || h.Address == "") {
+			return fmt.Errorf("further load host %s needs host networking and an address", h.Name)
+		}
+		if !slices.Contains(all, h) {
+			all = append(all, h)
+		}
+	}
+	if len(c.LoadHosts) > 0 && private {
+		return errors.New("roles on different hosts need host networking on each of them")
+	}
+	for i, h := range all {
+		for _, other := range all[:i] {
+			if h.Name == other.Name || h.HostNetwork && h.Address == other.Address {
+				return fmt.Errorf("two hosts of the lab have the name %s or the address %s", h.Name, h.Address)
+			}
+		}
+	}
+	for i, h := range c.LoadHosts {
+		if h == gen || slices.Contains(c.LoadHosts[:i], h) {
+			return fmt.Errorf("load host %s is named twice", h.Name)
+		}
 	}
 	for _, name := range []string{ImageTools, ImageDatabase} {
 		if c.Images[name] == "" {
@@ -198,7 +225,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// hosts are the distinct hosts, in the order of their roles.
+// hosts are the distinct hosts, in the order of their roles, further load hosts
+// last.
 func (l *Lab) hosts() []*Host {
 	var out []*Host
 	for _, r := range profile.Roles() {
@@ -206,7 +234,31 @@ func (l *Lab) hosts() []*Host {
 			out = append(out, h)
 		}
 	}
+	for _, h := range l.cfg.LoadHosts {
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
 	return out
+}
+
+// loadHosts are the hosts that a load generator runs on, the first first.
+func (l *Lab) loadHosts() []*Host {
+	return append([]*Host{l.host(profile.Load)}, l.cfg.LoadHosts...)
+}
+
+// spread reports whether there are several hosts.
+func (l *Lab) spread() bool { return len(l.hosts()) > 1 }
+
+// rolesOf are the roles that a host plays.
+func (l *Lab) rolesOf(h *Host) []profile.Role {
+	var roles []profile.Role
+	for _, r := range profile.Roles() {
+		if l.host(r) == h || r == profile.Load && slices.Contains(l.cfg.LoadHosts, h) {
+			roles = append(roles, r)
+		}
+	}
+	return roles
 }
 
 func (l *Lab) host(r profile.Role) *Host { return l.cfg.Hosts[r] }
@@ -260,6 +312,20 @@ func (l *Lab) labels(what string) map[string]string {
 	return labels
 }
 
+// oneAtATime makes a function that several goroutines may call of one that may
+// be nil.
+func oneAtATime(say func(string, ...any)) func(string, ...any) {
+	var mu sync.Mutex
+	return func(format string, args ...any) {
+		if say == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		say(format, args...)
+	}
+}
+
 // nonce is a random text of n bytes in hexadecimal.
 func nonce(n int) string {
 	b := make([]byte, n)
@@ -267,9 +333,34 @@ func nonce(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// cleanupContext outlives a cancelled run for as long as removing takes.
-func cleanupContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+// cleanup is a context that outlives a cancelled run for as long as collecting
+// and removing take: with hosts of their own that includes an outage. A host
+// that is lost does not take that long, see engine.LostError.
+func (l *Lab) cleanup(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := time.Minute
+	if l.cfg.remote() {
+		limit += outage
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// patient is a context that lasts through an outage where hosts are behind a
+// link, and what it was made of elsewhere.
+func (l *Lab) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.cfg.remote() {
+		return l.cleanup(ctx)
+	}
+	return context.WithCancel(ctx)
+}
+
+// remote reports whether a host of the lab is behind a link that may break.
+func (c Config) remote() bool {
+	for _, h := range c.Hosts {
+		if h.HostNetwork {
+			return true
+		}
+	}
+	return false
 }
 
 // Close stops the database cleanly and removes the containers and the network
@@ -282,21 +373,23 @@ func (l *Lab) Close(ctx context.Context) error {
 	}
 	l.closed = true
 	l.mu.Unlock()
-	ctx, cancel := cleanupContext(ctx)
+	ctx, cancel := l.cleanup(ctx)
 	defer cancel()
 	if l.sql != nil {
 		l.sql.Close(ctx)
 	}
-	var errs []error
+	errs := make([]error, len(l.claimed)+1)
+	var g errgroup.Group
 	if l.db != nil {
-		errs = append(errs, l.db.Stop(ctx, 30*time.Second))
+		g.Go(func() error { errs[len(l.claimed)] = l.db.Stop(ctx, 30*time.Second); return nil })
 	}
+	_ = g.Wait()
 	for _, release := range l.leases {
 		release()
 	}
-	for _, h := range l.claimed {
-		_, err := removeRun(ctx, h.Engine, l.cfg.RunID)
-		errs = append(errs, err)
+	for i, h := range l.claimed {
+		g.Go(func() error { _, errs[i] = removeRun(ctx, h.Engine, l.cfg.RunID); return nil })
 	}
-	return errors.Join(errs...)
+	_ = g.Wait()
+	return l.blame(errors.Join(errs...))
 }

@@ -139,7 +139,7 @@ func TestBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	lap("generate 1 s")
-	if res, err := load.Parse("probe", out); err != nil || res.OK() < 100 {
+	if res, err := load.Parse("probe", out[0]); err != nil || res.OK() < 100 {
 		t.Fatalf("%v, %v", res, err)
 	}
 

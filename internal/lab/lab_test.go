@@ -39,8 +39,18 @@ func TestConfigCheck(t *testing.T) {
 		"no host for role db":  func(c *Config) { delete(c.Hosts, profile.DB) },
 		"has no address":       func(c *Config) { c.Hosts[profile.App] = machine("a", "") },
 		"need host networking": func(c *Config) { c.Hosts[profile.Load] = &Host{Name: "other", Engine: &engine.Engine{}} },
-		"one sampler cannot see both": func(c *Config) {
-			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("d", "2"), profile.Load: machine("l", "3")}
+		"have the name a or the address 2": func(c *Config) {
+			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("a", "2"), profile.Load: machine("l", "3")}
+		},
+		"have the name d or the address 1": func(c *Config) {
+			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("d", "1"), profile.Load: machine("l", "3")}
+		},
+		"further load host l2 needs host networking": func(c *Config) { c.LoadHosts = []*Host{{Name: "l2", Engine: &engine.Engine{}}} },
+		"a further load host without an engine":      func(c *Config) { c.LoadHosts = []*Host{nil} },
+		"load host l is named twice": func(c *Config) {
+			l := machine("l", "3")
+			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("d", "2"), profile.Load: l}
+			c.LoadHosts = []*Host{l}
 		},
 		"gives role load no CPUs":     func(c *Config) { c.Profile.Roles[profile.Load] = profile.Resources{CPUs: "auto"} },
 		"has no image named tools":    func(c *Config) { delete(c.Images, ImageTools) },

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 
-	"github.com/percore/percore/internal/profile"
+	"golang.org/x/sync/errgroup"
 )
 
 // rsaCommand lets OpenSSL time RSA-2048 for a second of signing and a second of
@@ -18,19 +19,44 @@ const rsaCommand = "timeout 3 openssl speed -mr -seconds 1 rsa2048 2>&1; true"
 // operations: how many, with how many bits, in how many CPU seconds.
 var rsaVerified = regexp.MustCompile(`(?m)^\+R2:(\d+):2048:(\d+(?:\.\d+)?)\s*$`)
 
-// RSAVerify measures how many RSA-2048 signatures one of the application's
-// cores verifies per second of CPU time. It is what OpenSSL makes of the
-// machine, without a candidate, and takes three seconds.
-func (l *Lab) RSAVerify(ctx context.Context) (perSecond float64, err error) {
-	s := l.spec(profile.App, "rsa", l.cfg.Images[ImageTools])
+// RSAVerify measures how many RSA-2048 signatures one core of each host verifies
+// per second of CPU time, by the names that the hosts have in HostFacts. It is
+// what OpenSSL makes of the machine, without a candidate, and takes three
+// seconds.
+func (l *Lab) RSAVerify(ctx context.Context) (map[string]float64, error) {
+	out := map[string]float64{}
+	var mu sync.Mutex
+	var g errgroup.Group
+	for _, h := range l.hosts() {
+		g.Go(func() error {
+			name, err := l.factsName(ctx, h)
+			if err != nil {
+				return err
+			}
+			perSecond, err := l.rsaVerify(ctx, h)
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out[name] = perSecond
+			return nil
+		})
+	}
+	return out, l.blame(g.Wait())
+}
+
+// rsaVerify measures it on one host, on the CPUs of the first role it plays.
+func (l *Lab) rsaVerify(ctx context.Context, h *Host) (perSecond float64, err error) {
+	s := l.spec(l.rolesOf(h)[0], "rsa", l.cfg.Images[ImageTools])
 	s.Network, s.HostNetwork = "", false
 	s.Entrypoint = []string{"sh", "-c"}
 	s.Cmd = []string{rsaCommand}
-	c, err := l.run(ctx, l.host(profile.App), s)
+	c, err := l.run(ctx, h, s)
 	if err != nil {
 		return 0, err
 	}
-	cleanup, cancel := cleanupContext(ctx)
+	cleanup, cancel := l.cleanup(ctx)
 	defer cancel()
 	defer func() { err = errors.Join(err, c.Remove(cleanup)) }()
 	if _, err := c.Wait(ctx); err != nil {
@@ -42,7 +68,7 @@ func (l *Lab) RSAVerify(ctx context.Context) (perSecond float64, err error) {
 	}
 	perSecond, err = parseRSA(text)
 	if err != nil {
-		return 0, fmt.Errorf("timing RSA verifications on %s: %w", l.host(profile.App).Name, err)
+		return 0, fmt.Errorf("timing RSA verifications on %s: %w", h.Name, err)
 	}
 	return perSecond, nil
 }

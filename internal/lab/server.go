@@ -35,18 +35,25 @@ type server struct {
 func (s *server) Name() string { return s.name }
 
 // Log returns what the container has printed so far, at most the last 8 MiB.
-func (s *server) Log(ctx context.Context) ([]byte, error) { return s.c.Logs(ctx, 0) }
+func (s *server) Log(ctx context.Context) ([]byte, error) {
+	ctx, cancel := s.lab.patient(ctx)
+	defer cancel()
+	log, err := s.c.Logs(ctx, 0)
+	return log, s.lab.blame(err)
+}
 
 // Stop asks the server to end and removes its container.
 func (s *server) Stop(ctx context.Context) error {
 	s.lab.mu.Lock()
 	delete(s.lab.servers, s)
 	s.lab.mu.Unlock()
+	ctx, cancel := s.lab.patient(ctx)
+	defer cancel()
 	var err error
 	if s.grace > 0 {
 		err = s.c.Stop(ctx, s.grace)
 	}
-	return errors.Join(err, s.c.Remove(ctx))
+	return s.lab.blame(errors.Join(err, s.c.Remove(ctx)))
 }
 
 // Dial connects to a running server, for the contract check.
@@ -137,15 +144,19 @@ func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
 func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path string, grace time.Duration) (protocol.Server, error) {
 	c, err := l.run(ctx, l.host(profile.App), spec)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+		return nil, l.blame(fmt.Errorf("starting %s: %w", name, err))
 	}
 	s := &server{lab: l, name: name, c: c, grace: grace, host: l.ServerHost()}
 	if !spec.HostNetwork && len(spec.Aliases) == 0 {
 		s.host = net.JoinHostPort(spec.Name, httpPort)
 	}
 	if s.pid, err = l.ready(ctx, s, path); err != nil {
-		cleanup, cancel := cleanupContext(ctx)
+		cleanup, cancel := l.cleanup(ctx)
 		defer cancel()
+		var lost *engine.LostError
+		if errors.As(err, &lost) {
+			return nil, l.blame(err)
+		}
 		log, _ := c.Logs(cleanup, 0)
 		failed := &protocol.StartError{Candidate: name, Log: log, Err: fmt.Errorf("%s never became ready: %w%s", name, err, lastWords(cleanup, c, logLines))}
 		return nil, errors.Join(failed, c.Remove(cleanup))
@@ -160,10 +171,10 @@ func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path str
 // gives up at once when the container ends.
 func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err error) {
 	start := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, l.cfg.ReadyTimeout, errNotReady)
-	defer cancel()
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
+	timer := time.AfterFunc(l.cfg.ReadyTimeout, func() { ended(errNotReady) })
+	defer timer.Stop()
 	go func() {
 		if exit, err := s.c.Wait(ctx); err == nil {
 			ended(fmt.Errorf("container %s on %s has ended (%s)", s.c.Name, s.c.Engine().Host(), exit))
@@ -182,6 +193,14 @@ func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err e
 		}
 		if ctx.Err() == nil {
 			last = err
+			// Time in which the driver cannot reach the hosts does not count.
+			asked := time.Now()
+			if lost := l.reach(ctx, s.c.Engine(), l.host(profile.Load).Engine); lost != nil && ctx.Err() == nil {
+				return 0, lost
+			}
+			if time.Since(asked) > time.Second {
+				timer.Reset(l.cfg.ReadyTimeout)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -193,6 +212,19 @@ func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err e
 		case <-time.After(30 * time.Millisecond):
 		}
 	}
+}
+
+// reach waits until engines answer; those on this machine are not asked.
+func (l *Lab) reach(ctx context.Context, engines ...*engine.Engine) error {
+	if !l.cfg.remote() {
+		return nil
+	}
+	for _, e := range engines {
+		if err := e.Reach(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNotReady is why the context of a poll ended: its time was up.

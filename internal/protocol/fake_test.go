@@ -58,11 +58,11 @@ func (f *fakeLab) StartCandidate(_ context.Context, id string) (Server, error) {
 	return &fakeServer{f, id}, f.call("start " + id)
 }
 
-func (f *fakeLab) Generate(_ context.Context, s Server, l Load) ([]byte, error) {
+func (f *fakeLab) Generate(_ context.Context, s Server, l Load) ([][]byte, error) {
 	if s.Name() == "probe" {
-		return f.probes, f.call(fmt.Sprintf("probe at %d", l.Target))
+		return [][]byte{f.probes}, f.call(fmt.Sprintf("probe at %d", l.Target))
 	}
-	return f.oha, f.call(fmt.Sprintf("warm %s at %d", l.Scenario.ID, l.Target))
+	return [][]byte{f.oha}, f.call(fmt.Sprintf("warm %s at %d", l.Scenario.ID, l.Target))
 }
 
 func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, error) {

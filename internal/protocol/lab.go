@@ -25,11 +25,12 @@ type Lab interface {
 	// it answers. A candidate that never becomes ready is a *StartError.
 	StartCandidate(ctx context.Context, id string) (Server, error)
 
-	// Generate runs the load generator once against the server, without
-	// counters, and returns its output: a probe or a warm-up.
-	Generate(ctx context.Context, s Server, l Load) ([]byte, error)
+	// Generate runs the load generators once against the server, without
+	// counters, and returns the output of each, the first load host's first: a
+	// probe or a warm-up.
+	Generate(ctx context.Context, s Server, l Load) ([][]byte, error)
 
-	// Measure runs the load generator once with the sampler around it. What
+	// Measure runs the load generators once with the samplers around them. What
 	// could be collected is returned beside an error.
 	Measure(ctx context.Context, s Server, l Load) (Measurement, error)
 

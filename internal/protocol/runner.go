@@ -218,7 +218,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 		return store.ProbeReading{}, err
 	}
 	p := r.Preset.Probe
-	var out []byte
+	var out [][]byte
 	err = timer.generate(p.Window.Std(), func() error {
 		out, err = r.Lab.Generate(ctx, server, Load{
 			Scenario: profile.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: p.Connections,
@@ -232,7 +232,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 	reading := store.ProbeReading{Target: p.Target}
 	for reading.Attempt = 1; ; reading.Attempt++ {
 		reading.File = store.ProbePath(b.Block, reading.Attempt)
-		reading.SHA256, err = r.Journal.WriteRaw(reading.File, out)
+		reading.SHA256, err = r.Journal.WriteRaw(reading.File, out[0])
 		if err == nil {
 			break
 		}
@@ -240,11 +240,27 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 			return store.ProbeReading{}, err
 		}
 	}
-	if result, err := load.Parse(reading.File, out); err != nil {
-		reading.Error = err.Error()
-	} else {
-		reading.Achieved = float64(result.OK()) / p.Window.Seconds()
+	for i, data := range out[1:] {
+		path := store.OtherProbePath(b.Block, reading.Attempt, i+2)
+		sum, err := r.Journal.WriteRaw(path, data)
+		if err != nil {
+			return store.ProbeReading{}, err
+		}
+		if reading.Others == nil {
+			reading.Others = map[string]string{}
+		}
+		reading.Others[path] = sum
 	}
+	var ok int64
+	for _, data := range out {
+		result, err := load.Parse(reading.File, data)
+		if err != nil {
+			reading.Error, ok = err.Error(), 0
+			break
+		}
+		ok += result.OK()
+	}
+	reading.Achieved = float64(ok) / p.Window.Seconds()
 	data, err := json.Marshal(reading)
 	if err != nil {
 		return store.ProbeReading{}, err
@@ -264,7 +280,7 @@ func stopServer(s Server) error {
 func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTimer) error {
 	for _, sc := range b.Warmups {
 		r.Observer.Stage(b, "warming up "+sc.ID)
-		var out []byte
+		var out [][]byte
 		err := timer.generate(r.Preset.Warmup.Std(), func() (err error) {
 			out, err = r.Lab.Generate(ctx, s, Load{
 				Scenario: sc, Connections: b.Phase.Connections[0], Target: b.Phase.Targets[sc.ID],
@@ -275,11 +291,15 @@ func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTime
 		if err != nil {
 			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
 		}
-		result, err := load.Parse("output of the warm-up", out)
-		if err != nil {
-			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+		var ok int64
+		for _, data := range out {
+			result, err := load.Parse("output of the warm-up", data)
+			if err != nil {
+				return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+			}
+			ok += result.OK()
 		}
-		if result.OK() == 0 {
+		if ok == 0 {
 			return fmt.Errorf("warm-up of %s: %s gave no 2xx answer; its log in the run's folder says why", sc.ID, b.Candidate)
 		}
 	}

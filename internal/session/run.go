@@ -324,12 +324,14 @@ func (b *bench) neutral(ctx context.Context, st *store.Store) (err error) {
 			return err
 		}
 	}
-	for i := range run.Hosts {
-		if h := &run.Hosts[i]; h.RSAVerifyPerS == 0 && slices.Contains(h.Roles, profile.App) {
-			b.console.Status("timing RSA verifications on one core")
-			if h.RSAVerifyPerS, err = b.lab.RSAVerify(ctx); err != nil {
-				return err
-			}
+	if slices.ContainsFunc(run.Hosts, func(h store.HostFacts) bool { return h.RSAVerifyPerS == 0 }) {
+		b.console.Status("timing RSA verifications on one core")
+		rates, err := b.lab.RSAVerify(ctx)
+		if err != nil {
+			return err
+		}
+		for i := range run.Hosts {
+			run.Hosts[i].RSAVerifyPerS = rates[run.Hosts[i].Name]
 		}
 	}
 	return st.SaveRun(run)
