@@ -1,0 +1,5 @@
+# Every rule of the language.
+plugin "terraform" {
+  enabled = true
+  preset  = "all"
+}
