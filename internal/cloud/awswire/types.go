@@ -101,23 +101,17 @@ type Volume struct {
 	Throughput int       `xml:"throughput"` // MiB/s
 	State      string    `xml:"status"`
 	Created    time.Time `xml:"createTime"`
-	Attached   []struct {
-		Instance string `xml:"instanceId"`
-		Deleted  bool   `xml:"deleteOnTermination"`
-	} `xml:"attachmentSet>item"`
-	Tags Tags `xml:"tagSet>item"`
+	Tags       Tags      `xml:"tagSet>item"`
 }
 
 // Interfaces answers DescribeNetworkInterfaces.
 type Interfaces struct {
 	Next
 	Interfaces []struct {
-		ID         string `xml:"networkInterfaceId"`
-		State      string `xml:"status"`
-		VPC        string `xml:"vpcId"`
-		Attachment string `xml:"attachment>attachmentId"`
-		Instance   string `xml:"attachment>instanceId"`
-		Tags       Tags   `xml:"tagSet>item"`
+		ID    string `xml:"networkInterfaceId"`
+		State string `xml:"status"`
+		VPC   string `xml:"vpcId"`
+		Tags  Tags   `xml:"tagSet>item"`
 	} `xml:"networkInterfaceSet>item"`
 }
 
@@ -188,15 +182,23 @@ type Subnets struct {
 type RouteTables struct {
 	Next
 	Tables []struct {
-		ID           string `xml:"routeTableId"`
-		VPC          string `xml:"vpcId"`
-		Associations []struct {
-			ID   string `xml:"routeTableAssociationId"`
-			Main bool   `xml:"main"`
-		} `xml:"associationSet>item"`
-		Tags Tags `xml:"tagSet>item"`
+		ID           string                  `xml:"routeTableId"`
+		VPC          string                  `xml:"vpcId"`
+		Associations []RouteTableAssociation `xml:"associationSet>item"`
+		Tags         Tags                    `xml:"tagSet>item"`
 	} `xml:"routeTableSet>item"`
 }
+
+// RouteTableAssociation is what a route table is used by: a subnet, or, as the
+// main one, whatever has no table of its own.
+type RouteTableAssociation struct {
+	ID   string `xml:"routeTableAssociationId"`
+	Main bool   `xml:"main"`
+}
+
+// MainRouteTable reports whether an association makes its table the main one
+// of the VPC.
+func MainRouteTable(a RouteTableAssociation) bool { return a.Main }
 
 // InternetGateways answers DescribeInternetGateways.
 type InternetGateways struct {

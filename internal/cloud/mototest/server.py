@@ -55,6 +55,7 @@ def write_images():
 
 images_path = write_images()
 
+import moto.ec2.models.tags as ec2_tags  # noqa: E402
 import moto.ec2.responses as ec2_responses  # noqa: E402
 import moto.servicequotas.models as quotas  # noqa: E402
 import moto.ssm.models as ssm  # noqa: E402
@@ -140,6 +141,10 @@ def get_service_quota(self, service_code, quota_code):
 
 
 quotas.ServiceQuotasBackend.get_service_quota = get_service_quota
+
+
+# AWS names this kind otherwise than moto does.
+ec2_tags.EC2_PREFIX_TO_RESOURCE["eipalloc"] = "elastic-ip"
 
 
 # --------------------------------------------------------- placement groups

@@ -1,0 +1,492 @@
+//go:build integration
+
+package awsx
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/percore/percore/internal/cloud/mototest"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/sizing"
+)
+
+// actions are what the Go code called of AWS in the tests of this package.
+var actions struct {
+	sync.Mutex
+	seen map[string]bool
+}
+
+func record(action string) {
+	actions.Lock()
+	defer actions.Unlock()
+	if actions.seen == nil {
+		actions.seen = map[string]bool{}
+	}
+	actions.seen[action] = true
+}
+
+func open(t *testing.T, s *mototest.Server) *Client {
+	t.Helper()
+	s.Setenv(t)
+	c, err := Open(t.Context(), Options{OnCall: record, Poll: 50 * time.Millisecond, Patience: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func table(t *testing.T) sizing.Prices {
+	t.Helper()
+	p, err := sizing.ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// graviton is what the profile of that name asks for.
+func graviton() Request {
+	return Request{Grouped: true, SSHFrom: []string{"203.0.113.7"}, Machines: []Machines{
+		{Role: profile.App, Type: "c8g.xlarge", Count: 1, Cores: 4},
+		{Role: profile.DB, Type: "c8g.xlarge", Count: 1, Cores: 4, Disk: profile.Disk{SizeGiB: 40, IOPS: 6000, ThroughputMiB: 250}},
+		{Role: profile.Load, Type: "c8gn.xlarge", Count: 1, Cores: 4},
+	}}
+}
+
+func TestPreflight(t *testing.T) {
+	c := open(t, mototest.Start(t))
+	address := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "203.0.113.9\n") }))
+	defer address.Close()
+	r := graviton()
+	// 203.0.113.0/24 is set aside for documentation and counts as public.
+	r.SSHFrom, r.AddressURL = nil, address.URL
+	rep, err := c.Preflight(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rep.Identity.Account != "123456789012" || rep.Identity.ARN == "" || rep.Region != "us-east-1" {
+		t.Errorf("identity %+v in %s", rep.Identity, rep.Region)
+	}
+	if rep.Zone != "us-east-1a" || !slices.Contains(rep.Zones, "us-east-1b") || slices.Contains(rep.Zones, "us-east-1e") {
+		t.Errorf("zone %s of %v", rep.Zone, rep.Zones)
+	}
+	if x := rep.Types["c8g.xlarge"]; x.Arch != "arm64" || x.Cores != 4 || x.VCPUs != 4 || x.Threads != 1 || x.MemoryMiB != 8192 || x.Network == "" {
+		t.Errorf("c8g.xlarge is %+v", x)
+	}
+	if len(rep.Images) != 1 || !strings.HasPrefix(rep.Images["arm64"].ID, "ami-") {
+		t.Errorf("images %+v", rep.Images)
+	}
+	if len(rep.Quotas) != 1 || rep.Quotas[0].Limit != 64 || rep.Quotas[0].Asked != 12 || rep.Quotas[0].InUse != 0 {
+		t.Errorf("quotas %+v", rep.Quotas)
+	}
+	if len(rep.SSHFrom) != 1 || rep.SSHFrom[0].String() != "203.0.113.9/32" || !rep.Allowed || len(rep.Warnings) != 0 {
+		t.Errorf("ssh from %v, allowed %t, warnings %q", rep.SSHFrom, rep.Allowed, rep.Warnings)
+	}
+	text := strings.Join(rep.Lines(r), "\n")
+	for _, want := range []string{"account 123456789012", "zone us-east-1a", "1 × c8g.xlarge for db: 4 cores, 8 GiB", "40 GiB gp3", "12 vCPUs asked for, 0 in use, 64 allowed", "ssh is open to 203.0.113.9/32 only"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the lines lack %q:\n%s", want, text)
+		}
+	}
+
+	t.Run("x86", func(t *testing.T) {
+		r := graviton()
+		for i, x := range []string{"c7i.2xlarge", "c7i.2xlarge", "c6in.2xlarge"} {
+			r.Machines[i].Type = x
+		}
+		rep, err := c.Preflight(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := rep.Types["c7i.2xlarge"]; x.Arch != "amd64" || x.Cores != 4 || x.Threads != 2 || rep.Quotas[0].Asked != 24 {
+			t.Errorf("%+v, quotas %+v", x, rep.Quotas)
+		}
+	})
+
+	for _, tt := range []struct {
+		name string
+		edit func(*Request)
+		want string
+	}{
+		{"burstable", func(r *Request) { r.Machines[2].Type = "t4g.large" }, "t4g.large of role load is burstable"},
+		{"unknown type", func(r *Request) { r.Machines[0].Type = "c99g.xlarge" }, "the region us-east-1 has no instance type c99g.xlarge (cloud.instances.app)"},
+		{"too many vCPUs", func(r *Request) { r.Machines[2].Count = 16 }, "needs 72 vCPUs in us-east-1, of which 0 run already, and the quota"},
+		{"quota of a family", func(r *Request) {
+			r.Machines[0].Type, r.Machines[0].Cores = "x2gd.16xlarge", 0
+			r.Machines[0].Count = 2
+		}, "Running On-Demand X instances"},
+		{"too few cores", func(r *Request) { r.Machines[1].Type = "c8g.large" }, "role db uses 4 cores and the instance type c8g.large has 2"},
+		{"zone without the type", func(r *Request) { r.Zone = "us-east-1e" }, "the zone us-east-1e does not offer every instance type (c8g.xlarge is in us-east-1a"},
+		{"zone elsewhere", func(r *Request) { r.Zone = "eu-west-1a" }, "the zone eu-west-1a is not in the region us-east-1"},
+		{"zone that is not", func(r *Request) { r.Zone = "us-east-1z" }, "there is no zone us-east-1z"},
+		{"everybody", func(r *Request) { r.SSHFrom = []string{"0.0.0.0/0"} }, "would open ssh to too many"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := graviton()
+			tt.edit(&r)
+			_, err := c.Preflight(t.Context(), r)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, want one sentence with %q", err, tt.want)
+			}
+		})
+	}
+
+	// None of this made anything.
+	found, err := c.Find(t.Context())
+	if err != nil || len(found) != 0 {
+		t.Errorf("a preflight has made %v (%v)", found, err)
+	}
+}
+
+func TestPreflightWithoutQuotas(t *testing.T) {
+	c := open(t, mototest.Start(t, mototest.NoQuotas()))
+	rep, err := c.Preflight(t.Context(), graviton())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "was not checked: the AWS identity may not read it") || rep.Quotas[0].Checked {
+		t.Errorf("warnings %q, quotas %+v", rep.Warnings, rep.Quotas)
+	}
+}
+
+func TestPricesFallBack(t *testing.T) {
+	c := open(t, mototest.Start(t))
+	r := graviton()
+	p, err := c.Prices(t.Context(), r.Types(), table(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Live || p.PerHour["c8g.xlarge"] != 0.15952 || p.PerHour["c8gn.xlarge"] != 0.237 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "could not be asked") {
+		t.Errorf("%+v", p)
+	}
+	if e := p.Estimate(r, 2*time.Hour); len(e.Unpriced) != 0 || e.Total != 2*e.PerHour || e.PerHour < 0.5 || e.PerHour > 0.7 {
+		t.Errorf("estimate %+v", e)
+	}
+}
+
+// maker makes what Terraform would, through the same API.
+type maker struct {
+	t *testing.T
+	c *Client
+}
+
+func (m maker) call(action string, p awswire.Params, out any) {
+	m.t.Helper()
+	if err := m.c.wire.EC2(m.t.Context(), action, p, out); err != nil {
+		m.t.Fatalf("%s: %v", action, err)
+	}
+}
+
+// half makes what an apply leaves behind that fails half way, and returns the
+// ids of it all.
+func (m maker) half(tags map[string]string) (ids []string) {
+	with := func(p awswire.Params, kind string) awswire.Params {
+		if tags != nil {
+			p.Tags(kind, tags)
+		}
+		return p
+	}
+	name := "x-" + tags[TagRun]
+	var vpc struct {
+		ID string `xml:"vpc>vpcId"`
+	}
+	m.call("CreateVpc", with(awswire.Params{"CidrBlock": "10.77.0.0/16"}, "vpc"), &vpc)
+	var gateway struct {
+		ID string `xml:"internetGateway>internetGatewayId"`
+	}
+	m.call("CreateInternetGateway", with(awswire.Params{}, "internet-gateway"), &gateway)
+	var done awswire.Done
+	m.call("AttachInternetGateway", awswire.Params{"InternetGatewayId": gateway.ID, "VpcId": vpc.ID}, &done)
+	var subnet struct {
+		ID string `xml:"subnet>subnetId"`
+	}
+	m.call("CreateSubnet", with(awswire.Params{"VpcId": vpc.ID, "CidrBlock": "10.77.0.0/24", "AvailabilityZone": "us-east-1a"}, "subnet"), &subnet)
+	var routes struct {
+		ID string `xml:"routeTable>routeTableId"`
+	}
+	m.call("CreateRouteTable", with(awswire.Params{"VpcId": vpc.ID}, "route-table"), &routes)
+	m.call("AssociateRouteTable", awswire.Params{"RouteTableId": routes.ID, "SubnetId": subnet.ID}, &done)
+	var group, other struct {
+		ID string `xml:"groupId"`
+	}
+	m.call("CreateSecurityGroup", with(awswire.Params{"VpcId": vpc.ID, "GroupName": name, "GroupDescription": "x"}, "security-group"), &group)
+	m.call("CreateSecurityGroup", with(awswire.Params{"VpcId": vpc.ID, "GroupName": name + "-2", "GroupDescription": "x"}, "security-group"), &other)
+	for _, pair := range [][2]string{{group.ID, other.ID}, {other.ID, group.ID}, {group.ID, group.ID}} {
+		m.call("AuthorizeSecurityGroupIngress", awswire.Params{"GroupId": pair[0], "IpPermissions.1.IpProtocol": "-1", "IpPermissions.1.Groups.1.GroupId": pair[1]}, &done)
+	}
+	var key struct {
+		ID string `xml:"keyPairId"`
+	}
+	m.call("CreateKeyPair", with(awswire.Params{"KeyName": name, "KeyType": "ed25519"}, "key-pair"), &key)
+	var placement struct {
+		ID string `xml:"placementGroup>groupId"`
+	}
+	m.call("CreatePlacementGroup", with(awswire.Params{"GroupName": name, "Strategy": "cluster"}, "placement-group"), &placement)
+	var instance struct {
+		ID string `xml:"instancesSet>item>instanceId"`
+	}
+	m.call("RunInstances", with(with(awswire.Params{"ImageId": "ami-0d13a0d13a0d13a8a", "InstanceType": "c8g.xlarge", "MinCount": "1", "MaxCount": "1",
+		"SubnetId": subnet.ID, "SecurityGroupId.1": group.ID, "BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "30",
+		"BlockDeviceMapping.1.Ebs.VolumeType": "gp3", "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true"}, "instance"), "volume"), &instance)
+	// A volume that no instance takes with it.
+	var volume struct {
+		ID string `xml:"volumeId"`
+	}
+	m.call("CreateVolume", with(awswire.Params{"AvailabilityZone": "us-east-1a", "Size": "40", "VolumeType": "gp3", "Iops": "6000", "Throughput": "250"}, "volume"), &volume)
+	var nic struct {
+		ID string `xml:"networkInterface>networkInterfaceId"`
+	}
+	m.call("CreateNetworkInterface", with(awswire.Params{"SubnetId": subnet.ID}, "network-interface"), &nic)
+	var address struct {
+		ID string `xml:"allocationId"`
+	}
+	m.call("AllocateAddress", with(awswire.Params{"Domain": "vpc"}, "elastic-ip"), &address)
+	return []string{vpc.ID, gateway.ID, subnet.ID, routes.ID, group.ID, other.ID, key.ID, placement.ID, instance.ID, volume.ID, nic.ID, address.ID}
+}
+
+func ofRun(all []Resource, run string) []Resource {
+	return slices.DeleteFunc(slices.Clone(all), func(r Resource) bool { return r.RunID != run })
+}
+
+// exist lists which ids there are, whoever they belong to.
+func (m maker) exist(ids []string) []string {
+	var all []string
+	add := func(id string) { all = append(all, id) }
+	for _, kind := range Kinds() {
+		m.listAll(kind, add)
+	}
+	var out []string
+	for _, id := range ids {
+		if slices.Contains(all, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func (m maker) listAll(kind Kind, add func(string)) {
+	m.t.Helper()
+	ctx, w := m.t.Context(), m.c.wire
+	var err error
+	switch kind {
+	case KindInstance:
+		err = awswire.Pages(ctx, w, "DescribeInstances", nil, func(p awswire.Reservations) {
+			for _, r := range p.Reservations {
+				for _, i := range r.Instances {
+					if i.State != "terminated" {
+						add(i.ID)
+					}
+				}
+			}
+		})
+	case KindVolume:
+		err = awswire.Pages(ctx, w, "DescribeVolumes", nil, func(p awswire.Volumes) {
+			for _, x := range p.Volumes {
+				add(x.ID)
+			}
+		})
+	case KindInterface:
+		err = awswire.Pages(ctx, w, "DescribeNetworkInterfaces", nil, func(p awswire.Interfaces) {
+			for _, x := range p.Interfaces {
+				add(x.ID)
+			}
+		})
+	case KindAddress:
+		var p awswire.Addresses
+		err = w.EC2(ctx, "DescribeAddresses", nil, &p)
+		for _, x := range p.Addresses {
+			add(x.ID)
+		}
+	case KindKeyPair:
+		var p awswire.KeyPairs
+		err = w.EC2(ctx, "DescribeKeyPairs", nil, &p)
+		for _, x := range p.KeyPairs {
+			add(x.ID)
+		}
+	case KindPlacementGroup:
+		var p awswire.PlacementGroups
+		err = w.EC2(ctx, "DescribePlacementGroups", nil, &p)
+		for _, x := range p.Groups {
+			add(x.ID)
+		}
+	case KindSecurityGroup:
+		err = awswire.Pages(ctx, w, "DescribeSecurityGroups", nil, func(p awswire.SecurityGroups) {
+			for _, x := range p.Groups {
+				add(x.ID)
+			}
+		})
+	case KindSubnet:
+		err = awswire.Pages(ctx, w, "DescribeSubnets", nil, func(p awswire.Subnets) {
+			for _, x := range p.Subnets {
+				add(x.ID)
+			}
+		})
+	case KindRouteTable:
+		err = awswire.Pages(ctx, w, "DescribeRouteTables", nil, func(p awswire.RouteTables) {
+			for _, x := range p.Tables {
+				add(x.ID)
+			}
+		})
+	case KindInternetGateway:
+		err = awswire.Pages(ctx, w, "DescribeInternetGateways", nil, func(p awswire.InternetGateways) {
+			for _, x := range p.Gateways {
+				add(x.ID)
+			}
+		})
+	case KindVPC:
+		err = awswire.Pages(ctx, w, "DescribeVpcs", nil, func(p awswire.VPCs) {
+			for _, x := range p.VPCs {
+				add(x.ID)
+			}
+		})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	c := open(t, mototest.Start(t))
+	m := maker{t, c}
+	expires := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	mine := func(run string) map[string]string {
+		return map[string]string{TagMark: "1", TagRun: run, TagExpires: expires.Format(time.RFC3339), TagName: "percore-" + run, TagRole: "app"}
+	}
+	one, two := m.half(mine("one")), m.half(mine("two"))
+	foreign := append(m.half(map[string]string{"percore": "0", TagRun: "three"}), m.half(nil)...)
+
+	before := time.Now()
+	c.now = func() time.Time { return before.Add(10 * time.Hour) }
+	found, err := c.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range found {
+		ids = append(ids, r.ID)
+		if r.RunID != "one" && r.RunID != "two" {
+			t.Errorf("%s is of run %q", r, r.RunID)
+		}
+		if !r.Expires.Equal(expires) || !r.Expired(c.now()) {
+			t.Errorf("%s expires %v", r, r.Expires)
+		}
+		age := c.now().Sub(r.Created)
+		switch r.Kind {
+		case KindInstance:
+			if age < 9*time.Hour || age > 11*time.Hour || r.PerHour < 0.159 || r.Cost < 1.5 || r.Cost > 2 {
+				t.Errorf("%s: age %s, %g an hour, %g so far", r, age, r.PerHour, r.Cost)
+			}
+		case KindVolume:
+			if age < 9*time.Hour || r.PerHour <= 0 || r.Cost <= 0 {
+				t.Errorf("%s: age %s, %g an hour, %g so far", r, age, r.PerHour, r.Cost)
+			}
+		}
+	}
+	for _, id := range append(slices.Clone(one), two...) {
+		if !slices.Contains(ids, id) {
+			t.Errorf("%s is ours and was not found", id)
+		}
+	}
+	for _, id := range foreign {
+		if slices.Contains(ids, id) {
+			t.Errorf("%s is not ours and was found", id)
+		}
+	}
+	c.now = time.Now
+
+	running, err := c.Instances(t.Context(), "one")
+	if err != nil || len(running) != 1 || running[0].State != "running" || running[0].Role != "app" || running[0].Type != "c8g.xlarge" || running[0].Launched.IsZero() {
+		t.Errorf("running %+v, %v", running, err)
+	}
+
+	if states, err := c.Running(t.Context(), "one"); err != nil || len(states) != 1 || states[running[0].ID] != "running" {
+		t.Errorf("states %v, %v", states, err)
+	}
+	// Machines that a run has already are part of what it asks for.
+	r := graviton()
+	r.RunID = "one"
+	if rep, err := c.Preflight(t.Context(), r); err != nil || rep.Quotas[0].InUse != 12 {
+		t.Errorf("quotas %+v, %v", rep.Quotas, err)
+	}
+
+	var said []string
+	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	left, err := c.Delete(t.Context(), ofRun(found, "one"), say)
+	if err != nil || len(left) != 0 {
+		t.Fatalf("left %+v, %v\n%s", left, err, strings.Join(said, "\n"))
+	}
+	if got := m.exist(one); len(got) != 0 {
+		t.Errorf("of run one there are still %v", got)
+	}
+	if got := m.exist(append(slices.Clone(two), foreign...)); len(got) != len(two)+len(foreign) {
+		t.Errorf("of run two and of others there are only %v", got)
+	}
+
+	// What was found before and is gone by now is no error.
+	if left, err := c.Delete(t.Context(), found, say); err != nil || len(left) != 0 {
+		t.Fatalf("left %+v, %v", left, err)
+	}
+	if got := m.exist(two); len(got) != 0 {
+		t.Errorf("of run two there are still %v", got)
+	}
+	if got := m.exist(foreign); len(got) != len(foreign) {
+		t.Errorf("of others there are only %v", got)
+	}
+	found, err = c.Find(t.Context())
+	if err != nil || len(found) != 0 {
+		t.Errorf("after the sweep there are %v, %v", found, err)
+	}
+	if left, err := c.Delete(t.Context(), found, nil); err != nil || len(left) != 0 {
+		t.Errorf("a sweep with nothing to do: %v, %v", left, err)
+	}
+}
+
+// Somebody else's things in our network keep it, and are told of.
+func TestSweepForeignInside(t *testing.T) {
+	c := open(t, mototest.Start(t))
+	m := maker{t, c}
+	var vpc struct {
+		ID string `xml:"vpc>vpcId"`
+	}
+	m.call("CreateVpc", awswire.Params{"CidrBlock": "10.77.0.0/16"}.Tags("vpc", map[string]string{TagMark: "1", TagRun: "one"}), &vpc)
+	var subnet struct {
+		ID string `xml:"subnet>subnetId"`
+	}
+	m.call("CreateSubnet", awswire.Params{"VpcId": vpc.ID, "CidrBlock": "10.77.0.0/24"}, &subnet)
+	found, err := c.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := c.Delete(t.Context(), found, nil)
+	if err != nil || len(left) != 1 || left[0].ID != vpc.ID || !strings.Contains(left[0].Reason, subnet.ID) {
+		t.Errorf("left %+v, %v", left, err)
+	}
+	if got := m.exist([]string{vpc.ID, subnet.ID}); len(got) != 2 {
+		t.Errorf("there are only %v", got)
+	}
+}
+
+func TestSweepWithoutPlacementGroups(t *testing.T) {
+	c := open(t, mototest.Start(t, mototest.NoPlacementGroups()))
+	var notes []string
+	c.o.Say = func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if _, err := c.Find(t.Context()); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "placement groups could not be listed") {
+		t.Errorf("%q, %v", notes, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Find(ctx); err == nil {
+		t.Error("a listing that was cancelled has succeeded")
+	}
+}

@@ -1,0 +1,211 @@
+// Package awsx does with AWS what Terraform cannot: it says who is asking and
+// where, looks up whether the instances of a run can be had and what they cost,
+// and finds and deletes whatever carries percore's tag, with or without
+// Terraform's state.
+package awsx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/ssocreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/sizing"
+)
+
+// Tags that infra/aws gives everything it makes.
+const (
+	TagMark    = "percore"         // "1" on everything of ours
+	TagRun     = "percore:run"     // run id
+	TagExpires = "percore:expires" // RFC 3339, when the machines shut themselves down
+	TagRole    = "percore:role"    // app, db or load, of machines
+	TagName    = "Name"
+)
+
+// Options says whose account and which region.
+type Options struct {
+	Region  string // empty: where the SDK's default chain points
+	Profile string // of the AWS configuration files; empty: AWS_PROFILE, or default
+
+	// Say, if not nil, is told what Find could not list or price.
+	Say func(format string, args ...any)
+	// Prices is the table that Find falls back on; nil: the shipped one.
+	Prices *sizing.Prices
+
+	// OnCall, if not nil, is told each API action before it is called, as IAM
+	// policies name it (ec2:DescribeInstances). It may be called concurrently.
+	OnCall func(action string)
+	// Poll is how long to wait before asking again whether something is gone;
+	// 0 means 3 s.
+	Poll time.Duration
+	// Patience is how long a resource that others still depend on, or an
+	// instance that is being terminated, is waited for; 0 means 10 minutes.
+	Patience time.Duration
+}
+
+// Client is one account's view of one region.
+type Client struct {
+	Region string
+
+	cfg     aws.Config
+	wire    *awswire.Client
+	o       Options
+	profile string
+	now     func() time.Time
+}
+
+// openTimeout bounds the search for credentials, which may ask services that do
+// not answer.
+const openTimeout = 30 * time.Second
+
+// Open finds region and credentials by the SDK's default chain: environment,
+// configuration files with profiles and SSO, then the machine's own role. It
+// calls no API of the account.
+func Open(ctx context.Context, o Options) (*Client, error) {
+	if o.Poll == 0 {
+		o.Poll = 3 * time.Second
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	var load []func(*config.LoadOptions) error
+	if o.Region != "" {
+		load = append(load, config.WithRegion(o.Region))
+	}
+	if o.Profile != "" {
+		load = append(load, config.WithSharedConfigProfile(o.Profile))
+	}
+	if o.OnCall != nil {
+		load = append(load, config.WithAPIOptions([]func(*middleware.Stack) error{recordCalls(o.OnCall)}))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, explain(err, o.Profile)
+	}
+	if cfg.Region == "" {
+		return nil, fail.Input("no AWS region is chosen; give --region, write cloud.region in the profile, or set AWS_REGION")
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, explain(err, o.Profile)
+	}
+	return &Client{Region: cfg.Region, cfg: cfg, wire: awswire.New(cfg, o.OnCall), o: o, profile: o.Profile, now: time.Now}, nil
+}
+
+func (c *Client) note(format string, args ...any) {
+	if c.o.Say != nil {
+		c.o.Say("note: "+format, args...)
+	}
+}
+
+// recordCalls tells of the calls that go through the SDK's own clients.
+func recordCalls(onCall func(string)) func(*middleware.Stack) error {
+	names := map[string]string{"STS": "sts", "Pricing": "pricing", "Service Quotas": "servicequotas"}
+	return func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("percore:OnCall",
+			func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				if service := names[awsmiddleware.GetServiceID(ctx)]; service != "" {
+					onCall(service + ":" + awsmiddleware.GetOperationName(ctx))
+				}
+				return next.HandleInitialize(ctx, in)
+			}), middleware.After)
+	}
+}
+
+// Identity is who asks. It holds no secret.
+type Identity struct {
+	Account string `json:"account"`
+	ARN     string `json:"arn"`
+}
+
+// Identity asks who the credentials belong to, which also shows that they work.
+func (c *Client) Identity(ctx context.Context) (Identity, error) {
+	out, err := sts.NewFromConfig(c.cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return Identity{}, explain(err, c.profile)
+	}
+	return Identity{Account: aws.ToString(out.Account), ARN: aws.ToString(out.Arn)}, nil
+}
+
+// login is the command that renews an SSO session.
+func login(profile string) string {
+	if profile == "" {
+		return "aws sso login"
+	}
+	return "aws sso login --profile " + profile
+}
+
+// explain turns what goes wrong with credentials into one sentence with a
+// remedy. Any other error stays as it is.
+func explain(err error, profile string) error {
+	if err == nil {
+		return nil
+	}
+	var (
+		noProfile config.SharedConfigProfileNotExistError
+		sso       *ssocreds.InvalidTokenError
+		text      = err.Error()
+		has       = func(s string) bool { return strings.Contains(text, s) }
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &noProfile):
+		return fail.Input("the AWS configuration has no profile %q; name another with --aws-profile or AWS_PROFILE, or make it with `aws configure`", noProfile.Profile)
+	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("refresh cached SSO token failed"):
+		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(profile))
+	}
+	switch awswire.Code(err) {
+	case "ExpiredToken", "ExpiredTokenException", "RequestExpired":
+		return fail.Input("the AWS credentials have expired; get new ones, with `%s` where they come from SSO", login(profile))
+	case "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "InvalidAccessKeyId":
+		return fail.Input("AWS does not know the credentials, or the region is not enabled for the account; check AWS_ACCESS_KEY_ID, AWS_PROFILE and --region")
+	case "SignatureDoesNotMatch":
+		return fail.Input("AWS refuses the signature of the request; check AWS_SECRET_ACCESS_KEY and this machine's clock")
+	case "OptInRequired":
+		return fail.Input("the AWS account may not use EC2 in this region yet; enable the region or the account in the console")
+	}
+	switch {
+	case has("failed to refresh cached credentials") || has("no EC2 IMDS role found") || has("static credentials are empty") || has("EC2 IMDS access disabled"):
+		return fail.Input("there are no AWS credentials; set AWS_PROFILE (--aws-profile), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", login(profile))
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("AWS did not answer in time: %w", err)
+	}
+	return err
+}
+
+// denied reports whether an error says that the caller may not do this.
+func denied(err error) bool {
+	switch awswire.Code(err) {
+	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthorizationError":
+		return true
+	}
+	return false
+}
+
+// unknownAction reports whether the endpoint does not know the call at all.
+func unknownAction(err error) bool {
+	switch awswire.Code(err) {
+	case "InvalidAction", "UnknownOperationException", "HTTP501":
+		return true
+	}
+	return false
+}
+
+// gone reports whether an error says that the resource does not exist (any
+// more).
+func gone(err error) bool {
+	code := awswire.Code(err)
+	return strings.HasSuffix(code, ".NotFound") || strings.HasSuffix(code, ".Unknown") || code == "Gateway.NotAttached"
+}
