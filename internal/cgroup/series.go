@@ -31,6 +31,7 @@ type Series struct {
 	maxGap      time.Duration
 	peakAnon    map[string]int64
 	peakMemory  map[string]int64
+	left        map[string]Container // the last that was seen of containers that went
 }
 
 // ReadSeries reads a sample file. The name is for errors only. The containers
@@ -54,7 +55,7 @@ func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
 // time takes nothing away from its window. Until may be zero, for all of the
 // file.
 func ReadSeriesUntil(r io.Reader, name string, until time.Time, want ...string) (*Series, error) {
-	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}}
+	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}, left: map[string]Container{}}
 	if !until.IsZero() {
 		s.until = until.UnixNano()
 	}
@@ -220,6 +221,9 @@ func (s *Series) compare(x *Sample, no int) error {
 		if !ok {
 			return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
 		}
+		if c.Gone && !before.Gone {
+			s.left[name] = before
+		}
 		if before.Gone && !c.Gone {
 			return fail.Input("%s line %d: container %s is back after it was gone: the file mixes two windows; measure the window again", s.name, no, name)
 		}
@@ -301,6 +305,20 @@ func (s *Series) Grew(container, counter string) (int64, bool) {
 			last, ok2 = v, ok
 		}
 	}
+	if !ok1 || !ok2 {
+		return 0, false
+	}
+	return last - first, true
+}
+
+// GrewWhileThere is Grew for a container that may have gone before the last
+// sample: then up to the last one that saw it.
+func (s *Series) GrewWhileThere(container, counter string) (int64, bool) {
+	if !s.Gone(container) {
+		return s.Grew(container, counter)
+	}
+	first, ok1 := s.first.Containers[container].Counter(counter)
+	last, ok2 := s.left[container].Counter(counter)
 	if !ok1 || !ok2 {
 		return 0, false
 	}

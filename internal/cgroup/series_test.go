@@ -116,6 +116,12 @@ func TestGone(t *testing.T) {
 	if !s.Gone("db") || s.Gone("app") {
 		t.Error("gone")
 	}
+	if v, ok := s.GrewWhileThere("db", UsageUS); !ok || v != 20 {
+		t.Errorf("grew %d while it was there, %v", v, ok)
+	}
+	if v, ok := s.GrewWhileThere("app", UsageUS); !ok || v != 120_000 {
+		t.Errorf("grew %d, %v", v, ok)
+	}
 	if v, ok := s.Grew("db", UsageUS); ok {
 		t.Errorf("grew %d", v)
 	}

@@ -27,7 +27,11 @@ func (c set) CPU(container string) (float64, bool) {
 		if !s.Has(container) {
 			continue
 		}
-		grew, ok := s.Grew(container, cgroup.UsageUS)
+		of := s.Grew
+		if container == LoadContainer { // one of several generators may have ended before the window did
+			of = s.GrewWhileThere
+		}
+		grew, ok := of(container, cgroup.UsageUS)
 		if !ok {
 			return 0, false // a part of the time is not the time
 		}

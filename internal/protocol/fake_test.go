@@ -59,6 +59,9 @@ func (f *fakeLab) StartCandidate(_ context.Context, id string) (Server, error) {
 }
 
 func (f *fakeLab) Generate(_ context.Context, s Server, l Load) ([][]byte, error) {
+	if s.Name() == "probe" && f.spread {
+		return [][]byte{f.probes, f.probes}, f.call(fmt.Sprintf("probe at %d", l.Target))
+	}
 	if s.Name() == "probe" {
 		return [][]byte{f.probes}, f.call(fmt.Sprintf("probe at %d", l.Target))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/percore/percore/internal/cgroup"
 	"github.com/percore/percore/internal/cgroup/cgtest"
+	"github.com/percore/percore/internal/load"
 	"github.com/percore/percore/internal/store"
 )
 
@@ -43,7 +44,7 @@ func setupHosts(t *testing.T) (*Runner, *fakeLab, *memory) {
 
 // TestSeveralHosts measures on four hosts, two of which generate load.
 func TestSeveralHosts(t *testing.T) {
-	r, _, journal := setupHosts(t)
+	r, lab, journal := setupHosts(t)
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +65,13 @@ func TestSeveralHosts(t *testing.T) {
 	m := a[0].Measured
 	if len(m.Generators) != 2 || m.Generators[1].Host != "load2" || m.Answered != 2*m.Generators[0].Answered || m.LoadCores <= m.AppCores || m.Samples < 18 {
 		t.Errorf("figures %+v", m)
+	}
+	// The probe is the sum of what both generators sent.
+	i := slices.IndexFunc(journal.events, func(e store.Event) bool { return e.Type == store.EventProbe })
+	reading, ok := store.ReadingOf(journal.events[i])
+	one, err := load.Parse("probe", lab.probes)
+	if err != nil || !ok || reading.Achieved != 2*float64(one.OK())/10 || len(reading.Others) != 1 || journal.raw[strings.Replace(reading.File, ".oha.json", ".load2.oha.json", 1)] == nil {
+		t.Errorf("probe %+v, %v", reading, err)
 	}
 	// Whoever derives the figures from the raw files gets the same.
 	e, err := store.ReadEvidence(a[0], func(name string) ([]byte, error) { return journal.raw[name], nil })

@@ -229,6 +229,9 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 	if err := errors.Join(err, stopServer(server)); err != nil {
 		return store.ProbeReading{}, err
 	}
+	if len(out) == 0 {
+		return store.ProbeReading{}, errors.New("the probe left no output of a load generator")
+	}
 	reading := store.ProbeReading{Target: p.Target}
 	for reading.Attempt = 1; ; reading.Attempt++ {
 		reading.File = store.ProbePath(b.Block, reading.Attempt)

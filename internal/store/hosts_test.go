@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -342,5 +343,45 @@ func TestTwoMakeOneRun(t *testing.T) {
 	}
 	if won != 1 {
 		t.Errorf("%d made the run", won)
+	}
+}
+
+// TestProbeOfSeveralGenerators: the reading rests on the outputs of all.
+func TestProbeOfSeveralGenerators(t *testing.T) {
+	run := sampleRun("a1")
+	run.Preset.Probe = profile.Probe{Window: profile.Duration(time.Second), Target: 30_000}
+	s, err := Create(t.TempDir(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b := Block{Phase: "rate", Candidate: "go", Repetition: 1}
+	data := readFile(t, "../load/testdata/half.json")
+	r := ProbeReading{Target: 30_000, Achieved: 2 * 18472, Attempt: 1, File: ProbePath(b, 1), Others: map[string]string{}}
+	second := OtherProbePath(b, 1, 2)
+	if r.SHA256, err = s.WriteRaw(r.File, data); err != nil {
+		t.Fatal(err)
+	}
+	if r.Others[second], err = s.WriteRaw(second, data); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, s, Event{Type: EventProbe, Block: &b, Data: text})
+	if p, err := s.Verify(); err != nil || len(p) != 0 {
+		t.Errorf("%v, %v", p, err)
+	}
+	if p, err := s.Rederive(); err != nil || len(p) != 0 {
+		t.Errorf("%v, %v", p, err)
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir(), filepath.FromSlash(second)), bytes.Replace(data, []byte(`"200": `), []byte(`"200": 9`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	verified, _ := s.Verify()
+	derived, _ := s.Rederive()
+	if len(verified) != 1 || verified[0].Path != second || len(derived) != 1 {
+		t.Errorf("%v, %v", verified, derived)
 	}
 }
