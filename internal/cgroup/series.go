@@ -376,25 +376,40 @@ func (s *Series) BusyFraction(cpus []int) (float64, bool) {
 	return s.fraction(cpus, func(c CPU) int64 { return c.BusyUS })
 }
 
+// BusyTime returns for how long the CPUs ran something, added up, and whether
+// the series has them all. The list is as for [Series.BusyFraction].
+func (s *Series) BusyTime(cpus []int) (time.Duration, bool) {
+	us, _, ok := s.time(cpus, func(c CPU) int64 { return c.BusyUS })
+	return time.Duration(us) * time.Microsecond, ok
+}
+
 func (s *Series) fraction(cpus []int, of func(CPU) int64) (float64, bool) {
+	us, n, ok := s.time(cpus, of)
+	if !ok {
+		return 0, false
+	}
+	return float64(us) * 1e3 / (float64(s.slow.Mono-s.first.Mono) * float64(n)), true
+}
+
+// time adds up a time of CPUs, which it counts.
+func (s *Series) time(cpus []int, of func(CPU) int64) (us int64, n int, ok bool) {
 	if len(cpus) == 0 {
 		for _, c := range s.first.Host.PerCPU {
 			cpus = append(cpus, c.CPU)
 		}
 	}
 	if len(cpus) == 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	var us int64
 	for _, cpu := range cpus {
 		first, ok1 := find(s.first.Host.PerCPU, cpu)
 		last, ok2 := find(s.slow.Host.PerCPU, cpu)
 		if !ok1 || !ok2 {
-			return 0, false
+			return 0, 0, false
 		}
 		us += of(last) - of(first)
 	}
-	return float64(us) * 1e3 / (float64(s.slow.Mono-s.first.Mono) * float64(len(cpus))), true
+	return us, len(cpus), true
 }
 
 func find(cpus []CPU, number int) (CPU, bool) {

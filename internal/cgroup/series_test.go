@@ -96,6 +96,12 @@ func TestSeries(t *testing.T) {
 			t.Errorf("CPUs %v: busy %v, steal %v, %v", c.cpus, busy, steal, ok)
 		}
 	}
+	if busy, ok := s.BusyTime([]int{0, 3}); !ok || busy != 8*time.Second {
+		t.Errorf("busy for %v, %v", busy, ok)
+	}
+	if _, ok := s.BusyTime([]int{1}); ok {
+		t.Error("busy time of a CPU that is not there")
+	}
 	first, last := time.Unix(0, s.First().T), time.Unix(0, s.Last().T)
 	if !s.Encloses(first, last) || !s.Encloses(first.Add(1), last.Add(-1)) || s.Encloses(first.Add(-1), last) || s.Encloses(first, last.Add(1)) {
 		t.Error("encloses")

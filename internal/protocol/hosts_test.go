@@ -158,6 +158,15 @@ func TestGatesOfHosts(t *testing.T) {
 				s.Host.PerCPU[0].BusyUS, s.Host.PerCPU[1].BusyUS = 1_600_000, 1_500_000 // of 1.8 s
 			}))
 		}},
+		{"a load host waited before it was saturated", GateLoad, "host load", func(t *testing.T, m *Measurement) {
+			m.Start = m.Start.Add(950 * time.Millisecond)
+			lines(t, m, "load", func(s []cgroup.Sample) {
+				for i := range s {
+					busy := int64(max(0, i-10)) * 95_000
+					s[i].Host.PerCPU[0].BusyUS, s[i].Host.PerCPU[1].BusyUS = busy, busy
+				}
+			})
+		}},
 		{"an app host is saturated", "", "", func(t *testing.T, m *Measurement) {
 			lines(t, m, "app", last(func(s *cgroup.Sample) {
 				s.Host.PerCPU[0].BusyUS, s.Host.PerCPU[1].BusyUS = 1_900_000, 1_900_000
