@@ -8,6 +8,7 @@ func subcommands(a *app) []*cobra.Command {
 		newDoctorCmd(a),
 		newRunCmd(a),
 		newVerifyCmd(a),
+		newCloudCmd(a),
 		newLsCmd(a),
 		newShowCmd(a),
 		newReportCmd(a),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/percore/percore/internal/cloud"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
 )
@@ -47,6 +48,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil && !errors.Is(err, errSilent) {
 		fmt.Fprintf(stderr, "percore: %v\n", err)
 	}
+	var exit *cloud.ExitError
+	if errors.As(err, &exit) {
+		return exit.Code
+	}
 	return fail.Code(err)
 }
 
@@ -72,14 +77,15 @@ func newRootCmd(a *app) *cobra.Command {
 	})
 	cmd.AddCommand(subcommands(a)...)
 	wrapArgs(cmd)
-	for _, sub := range cmd.Commands() {
-		wrapArgs(sub)
-	}
 	return cmd
 }
 
-// wrapArgs makes a wrong number of arguments bad input.
+// wrapArgs makes a wrong number of arguments bad input, for the command and
+// those below it.
 func wrapArgs(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
 	check := cmd.Args
 	if check == nil {
 		check = cobra.NoArgs

@@ -150,12 +150,12 @@ func (f *runFlags) run(ctx context.Context, a *app) error {
 	if dir == "" {
 		return interrupted(ctx, err)
 	}
-	return a.finish(ctx, dir, err)
+	return a.finish(ctx, dir, err, "percore run --resume "+filepath.Base(dir))
 }
 
-// finish shows what there is of a run, however it ended, and how to go on.
-func (a *app) finish(ctx context.Context, dir string, err error) error {
-	id := filepath.Base(dir)
+// finish shows what there is of a run, however it ended, and the command that
+// goes on.
+func (a *app) finish(ctx context.Context, dir string, err error, resume string) error {
 	if reopened, openErr := store.Open(dir); openErr == nil && len(reopened.History().Windows()) > 0 {
 		fmt.Fprintln(a.stdout)
 		if reportErr := a.printReport(dir); reportErr != nil {
@@ -165,7 +165,7 @@ func (a *app) finish(ctx context.Context, dir string, err error) error {
 	fmt.Fprintf(a.stdout, "\nresults: %s\n", dir)
 	if err != nil {
 		if !fail.IsInput(err) {
-			fmt.Fprintf(a.stdout, "what was measured is kept; to carry on: percore run --resume %s\n", id)
+			fmt.Fprintf(a.stdout, "what was measured is kept; to carry on: %s\n", resume)
 		}
 		return interrupted(ctx, err)
 	}

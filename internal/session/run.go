@@ -313,9 +313,9 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 // neutralTime is about how long neutral takes.
 const neutralTime = 10 * time.Second
 
-// neutral measures what is the machine's own and no candidate's, once a run and
-// when nothing else runs: fsync on the database's volume, and how many RSA
-// signatures a core verifies.
+// neutral measures what is the machines' own and no candidate's, once a run and
+// when nothing else runs: fsync on the database's volume, how many RSA
+// signatures a core verifies, and the network between several hosts.
 func (b *bench) neutral(ctx context.Context, st *store.Store) (err error) {
 	run := st.Run()
 	if len(run.FsyncPerSec) == 0 {
@@ -332,6 +332,15 @@ func (b *bench) neutral(ctx context.Context, st *store.Store) (err error) {
 		}
 		for i := range run.Hosts {
 			run.Hosts[i].RSAVerifyPerS = rates[run.Hosts[i].Name]
+		}
+	}
+	if b.Hosts != nil && len(run.Links) == 0 {
+		b.console.Status("measuring the network between the hosts")
+		if run.Links, err = b.lab.Links(ctx); err != nil {
+			return err
+		}
+		for _, l := range run.Links {
+			b.console.Printf("network %s to %s: round trip %.3f ms, %.2f Gbit/s", l.From, l.To, l.RTTMeanMS, l.BitsPerS/1e9)
 		}
 	}
 	return st.SaveRun(run)

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/percore/percore/internal/cloud"
+	"github.com/percore/percore/internal/fail"
+)
+
+// cloudFlags are the flags of the stages of a cloud run.
+type cloudFlags struct {
+	runFlags
+	run                                     string
+	keep, yes, noInstall                    bool
+	maxCost                                 float64
+	sshFrom, awsProfile, region, prices, tf string
+}
+
+func newCloudCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cloud",
+		Short: "measure on machines of their own: three EC2 instances, or machines you have",
+		Long: "Cloud measures with app, database and load generator on a machine each. `cloud run` does it\n" +
+			"all: it makes the machines, prepares them, measures, reports, and destroys them again. Each\n" +
+			"stage is also a command of its own on the same run, and can be repeated.",
+		Example: "  percore cloud run --profile aws-graviton --preset quick --max-cost 2\n  percore cloud up --profile my-hosts.yaml && percore cloud prepare && percore cloud run --run 20261130\n  percore cloud sweep --region eu-central-1",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newCloudRunCmd(a), newCloudUpCmd(a),
+		newCloudStageCmd(a, "prepare", "install Docker and set clocks, limits and governors on the machines", func(d *cloud.Driver, ctx context.Context) error { return d.UpTo(ctx, "prepare") }),
+		newCloudStageCmd(a, "collect", "fetch the hosts' logs, check the raw files against the hosts' digests and report", func(d *cloud.Driver, ctx context.Context) error { return d.UpTo(ctx, "collect") }),
+		newCloudStageCmd(a, "down", "destroy the machines; on machines of your own remove what is percore's", func(d *cloud.Driver, ctx context.Context) error { return d.Down(ctx) }),
+		newCloudStatusCmd(a), newCloudSSHCmd(a), newCloudSweepCmd(a),
+	)
+	return cmd
+}
+
+// begin are the flags that choose what a new run is.
+func (f *cloudFlags) begin(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.profile, "profile", "aws-graviton", "the lab: aws-graviton, aws-x86 or a `FILE` with a cloud section")
+	flags.StringVar(&f.flavour, "flavour", "", "where images come from: auto, published or debian (default: as the profile says)")
+	flags.StringVar(&f.candidates, "candidates", "", "candidates, separated by `commas` (default: all)")
+	flags.StringVar(&f.preset, "preset", "auto", "what is measured and for how long: auto, smoke, quick, full or a `FILE`")
+	flags.StringVar(&f.scenarios, "scenarios", "", "scenarios, separated by `commas` (default: all)")
+	flags.StringVar(&f.phases, "phases", "", "phases, separated by `commas` (default: all)")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the candidates' order (default: drawn and recorded)")
+	flags.BoolVar(&f.keep, "keep", false, "keep the machines after the run, until they expire")
+	flags.Float64Var(&f.maxCost, "max-cost", 0, "refuse a run that would cost more than this many `dollars`, and stop it when it has")
+	flags.StringVar(&f.sshFrom, "ssh-from", "", "`networks` that may reach the machines by ssh, separated by commas (default: this machine's public address)")
+	flags.StringVar(&f.region, "region", "", "AWS `region` (default: the profile's, then that of your AWS configuration)")
+	flags.StringVar(&f.prices, "prices", "", "price table `FILE` in place of the price list")
+	flags.StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
+	f.tools(cmd)
+}
+
+// tools are the flags of every stage.
+func (f *cloudFlags) tools(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.run, "run", "", "the `RUN` to go on with, or the beginning of its id (default: the one that has machines)")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before machines are made that cost money")
+	flags.BoolVar(&f.noInstall, "no-install", false, "say what is missing instead of installing Terraform or Ansible")
+	flags.StringVar(&f.tf, "terraform", "", "`PATH` of terraform or tofu (default: found, else installed in the user's cache)")
+}
+
+// options turns the flags into a driver's options. The returned function
+// closes the console.
+func (f *cloudFlags) options(a *app) (cloud.Options, func(), error) {
+	o, err := f.runFlags.options(a)
+	if err != nil {
+		return cloud.Options{}, nil, err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return cloud.Options{}, nil, fmt.Errorf("finding a folder for Terraform and Ansible: %w; set XDG_CACHE_HOME or HOME", err)
+	}
+	c := a.console()
+	co := cloud.Options{
+		Options: o, Cache: filepath.Join(cache, "percore"),
+		Keep: f.keep, MaxCostUSD: f.maxCost, SSHFrom: list(f.sshFrom), AWSProfile: f.awsProfile, Region: f.region, Prices: f.prices,
+		NoInstall: f.noInstall || os.Getenv("NO_INSTALL") != "" && os.Getenv("NO_INSTALL") != "0",
+		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard,
+	}
+	if a.verbose {
+		co.Out = a.stdout
+	}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		co.Confirm = func(question string) (bool, error) { return a.confirm(question) }
+	}
+	return co, c.Close, nil
+}
+
+// confirm asks a question on the terminal. Only yes, in any of its usual
+// forms, is yes.
+func (a *app) confirm(question string) (bool, error) {
+	fmt.Fprintf(a.stdout, "%s [y/N] ", question)
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil && line == "" {
+		return false, fmt.Errorf("reading the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return true, nil
+	}
+	return false, nil
+}
+
+// driver opens the named run, or begins one where none is named and new is set.
+func (f *cloudFlags) driver(a *app, fresh bool) (*cloud.Driver, func(), error) {
+	o, closeConsole, err := f.options(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	var d *cloud.Driver
+	if fresh && f.run == "" {
+		if live, err := cloud.List(o.Results); err == nil {
+			for _, s := range live {
+				if s.Live() && s.USDPerHour > 0 {
+					o.Console.Printf("note: run %s has machines too, for $%.2f an hour; `percore cloud status` says more", s.ID, s.USDPerHour)
+				}
+			}
+		}
+		d, err = cloud.New(o)
+	} else {
+		d, err = cloud.Open(o, f.run)
+	}
+	if err != nil {
+		closeConsole()
+		return nil, nil, err
+	}
+	return d, func() { d.Close(); closeConsole() }, nil
+}
+
+func newCloudRunCmd(a *app) *cobra.Command {
+	f := &cloudFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [--run RUN]",
+		Short: "everything: make machines, prepare, measure, report, destroy",
+		Long: "Run makes the machines, prepares them, builds the images there, checks the candidates,\n" +
+			"measures, collects, reports, and destroys the machines. With --run it goes on with a run\n" +
+			"at the first stage, block and window that is not done. With --keep, or on a run that was\n" +
+			"begun with `cloud up`, the machines stay until `cloud down` or until they expire.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, done, err := f.driver(a, true)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx := cmd.Context()
+			return a.cloudFinish(ctx, d, d.All(ctx))
+		},
+	}
+	f.begin(cmd)
+	return cmd
+}
+
+func newCloudUpCmd(a *app) *cobra.Command {
+	f := &cloudFlags{}
+	cmd := &cobra.Command{
+		Use:   "up [--run RUN]",
+		Short: "make the machines of a new run, or complete those of one",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.keep = true // what a stage of its own has made, a stage of its own destroys
+			d, done, err := f.driver(a, true)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx := cmd.Context()
+			if err := d.UpTo(ctx, "up"); err != nil {
+				return stopped(ctx, err)
+			}
+			fmt.Fprintf(a.stdout, "run %s has its machines; next: percore cloud prepare --run %s\n", d.ID(), d.ID())
+			return nil
+		},
+	}
+	f.begin(cmd)
+	return cmd
+}
+
+func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context.Context) error) *cobra.Command {
+	f := &cloudFlags{}
+	f.profile, f.preset = "auto", "auto" // the run's own
+	cmd := &cobra.Command{
+		Use:   name + " [--run RUN]",
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d, done, err := f.driver(a, false)
+			if err != nil {
+				return err
+			}
+			defer done()
+			ctx := cmd.Context()
+			err = do(d, ctx)
+			if name == "collect" {
+				return a.cloudFinish(ctx, d, err)
+			}
+			return stopped(ctx, err)
+		},
+	}
+	f.tools(cmd)
+	return cmd
+}
+
+// cloudFinish shows what there is of a run, however it ended.
+func (a *app) cloudFinish(ctx context.Context, d *cloud.Driver, err error) error {
+	if d.State().Measured == nil && fail.IsInput(err) {
+		return err
+	}
+	resume := "percore cloud run --run " + d.ID()
+	if d.State().Destroyed != nil {
+		resume = "its machines are gone, start a new run with percore cloud run"
+	}
+	return a.finish(ctx, d.Dir(), err, resume)
+}
+
+// stopped replaces the errors that follow from Ctrl-C by one sentence.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && err != nil {
+		return errors.New("interrupted")
+	}
+	return err
+}
+
+func newCloudStatusCmd(a *app) *cobra.Command {
+	f := &cloudFlags{}
+	f.profile, f.preset = "auto", "auto"
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status [--run RUN]",
+		Short: "what machines there are, how far their runs are and what they cost",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, done, err := f.options(a)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return cloud.Status(cmd.Context(), o, f.run, asJSON, a.stdout)
+		},
+	}
+	cmd.Flags().StringVar(&f.run, "run", "", "only this `RUN`, with its machines (default: all)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newCloudSSHCmd(a *app) *cobra.Command {
+	f := &cloudFlags{}
+	f.profile, f.preset = "auto", "auto"
+	cmd := &cobra.Command{
+		Use:     "ssh ROLE [--run RUN] [-- COMMAND…]",
+		Short:   "a shell on a machine, or one command there",
+		Example: "  percore cloud ssh db\n  percore cloud ssh app -- docker ps",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, done, err := f.options(a)
+			if err != nil {
+				return err
+			}
+			defer done()
+			d, err := cloud.Peek(o, f.run)
+			if err != nil {
+				return err
+			}
+			return d.SSH(cmd.Context(), args[0], args[1:])
+		},
+	}
+	cmd.Flags().StringVar(&f.run, "run", "", "the `RUN` whose machine it is (default: the one that has machines)")
+	return cmd
+}
+
+func newCloudSweepCmd(a *app) *cobra.Command {
+	f := &cloudFlags{}
+	f.profile, f.preset = "auto", "auto"
+	var listOnly bool
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "find everything of percore's in an AWS region, with or without a run's folder, and delete it",
+		Long: "Sweep finds by tag everything that percore has made in a region, lists it with its age and\n" +
+			"what it costs, and deletes it in the right order. It asks first; --yes does not ask.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, done, err := f.options(a)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return cloud.Sweep(cmd.Context(), o, cloud.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.region, "region", "", "AWS `region` (default: that of your AWS configuration)")
+	flags.StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
+	flags.StringVar(&f.prices, "prices", "", "price table `FILE` in place of the price list")
+	flags.StringVar(&f.run, "run", "", "only what belongs to this `RUN`")
+	flags.BoolVar(&listOnly, "list", false, "list, and delete nothing")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "delete without asking")
+	return cmd
+}

@@ -1,0 +1,264 @@
+//go:build integration && linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/percore/percore/internal/cloud"
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/engine/enginetest"
+	"github.com/percore/percore/internal/hoststest"
+	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/store"
+)
+
+// cloudProfile is a profile of the hosts of a test. They share this machine's
+// cores, and it says so.
+func cloudProfile(t *testing.T, l *hoststest.Lab) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("name: wired\ndescription: hosts in namespaces of one machine\nflavour: debian\ndatabase_connections: 4\nshared_cores: true\n" +
+		"roles:\n  app: {cpus: auto}\n  db: {cpus: auto}\n  load: {cpus: auto}\n")
+	fmt.Fprintf(&b, "cloud:\n  provider: hosts\n  identity_file: %s\n  hosts:\n", l.IdentityFile)
+	for _, m := range l.Machines().Machines {
+		fmt.Fprintf(&b, "    - {role: %s, name: %s, ssh: %q, address: %s}\n", m.Role, m.Name, fmt.Sprintf("%s@%s:%d", m.SSHUser, m.SSHHost, m.SSHPort), m.Address)
+	}
+	return write(t, "wired.yaml", b.String())
+}
+
+// cloudLab starts three hosts that have the images their roles need.
+func cloudLab(t *testing.T) *hoststest.Lab {
+	t.Helper()
+	e := enginetest.Connect(t)
+	l := hoststest.Start(t, 3)
+	needs := map[string][]string{"app": {"tools", "go", "php-fpm", "frankenphp"}, "db": {"tools", "postgres"}, "load": {"tools"}}
+	for _, h := range l.Hosts {
+		if err := h.Load(t.Context(), e, enginetest.Images(t, e, needs[h.Name]...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// loading waits until the load generator of a window, longer than a probe or a
+// warm-up and therefore known by its duration, runs on the load host.
+func loading(t *testing.T, c *command, h *hoststest.Host, duration string) {
+	t.Helper()
+	e, err := engine.Connect(t.Context(), engine.Options{Host: "unix://" + h.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		select {
+		case <-c.done:
+			t.Fatalf("percore ended before a window with exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
+		default:
+		}
+		list, err := e.Containers(t.Context(), map[string]string{engine.LabelRole: "load"})
+		if err != nil {
+			continue
+		}
+		for _, x := range list {
+			if res, err := e.API().ContainerInspect(t.Context(), x.ID, client.ContainerInspectOptions{}); err == nil && x.Running && strings.Contains(strings.Join(res.Container.Args, " "), duration) {
+				return
+			}
+		}
+	}
+	t.Fatal("waited four minutes for a window")
+}
+
+// wiredPreset has windows that can be told from warm-ups and are long enough to
+// be cut.
+const wiredPreset = `
+name: wired
+timeout: 10s
+warmup: 1s
+probe: {window: 1s, connections: 8, target: 100}
+phases:
+  - {id: rate, kind: rate, window: 7s, repetitions: 1, connections: [8], targets: {auth: 60, read: 60, write: 60}}
+`
+
+// onDisk is the state of the one cloud run.
+func onDisk(t *testing.T, results string) (cloud.State, *store.Store) {
+	t.Helper()
+	all, err := cloud.List(results)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("cloud runs %+v, %v", all, err)
+	}
+	st, err := store.Open(filepath.Join(results, all[0].ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0], st
+}
+
+// TestCloudRun goes through a whole cloud run on three hosts with real
+// Terraform, Ansible, ssh and containers, with the smoke preset. The driver is
+// killed in a window and carried on.
+func TestCloudRun(t *testing.T) {
+	l := cloudLab(t)
+	results := t.TempDir()
+	profile := cloudProfile(t, l)
+	c := percore(t, results, "cloud", "run", "--profile", profile, "--preset", "smoke", "--seed", "7", "--keep")
+	c.start(t)
+	loading(t, c, l.Named("load"), "3s") // a window of the fixed rate
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	state, _ := onDisk(t, results)
+	if state.Up == nil || state.Prepared == nil || state.Measured != nil || state.Destroyed != nil {
+		t.Errorf("state after the kill: %+v", state)
+	}
+	if status := percore(t, results, "cloud", "status").run(t, 0); !strings.Contains(status, state.ID) {
+		t.Errorf("status:\n%s", status)
+	}
+	if out := percore(t, results, "cloud", "ssh", "db", "--", "printenv", "DOCKER_HOST").run(t, 0); !strings.Contains(out, l.Named("db").Socket) {
+		t.Errorf("ssh to db answers %q", out)
+	}
+	percore(t, results, "cloud", "ssh", "db", "--", "exit 7").run(t, 7)
+
+	out := percore(t, results, "cloud", "run", "--run", state.ID).run(t, 0)
+	t.Log(out)
+	state, st := onDisk(t, results)
+	if state.Measured == nil || state.Collected == nil {
+		t.Errorf("state at the end: %+v", state)
+	}
+	run := st.Run()
+	if len(run.Hosts) != 3 || len(run.Links) == 0 || run.Cloud == nil {
+		t.Errorf("hosts %+v, links %+v, cloud %+v", run.Hosts, run.Links, run.Cloud)
+	}
+	for _, h := range run.Hosts {
+		if h.ClockOffsetMS == nil || h.RSAVerifyPerS <= 0 || h.Facts["kernel"] == "" || h.Kernel == "" {
+			t.Errorf("host facts %+v", h)
+		}
+	}
+	for _, link := range run.Links {
+		if link.RTTMeanMS <= 0 || link.BitsPerS <= 0 {
+			t.Errorf("link %+v", link)
+		}
+	}
+	passed := map[string]bool{}
+	for _, w := range st.History().Windows() {
+		for _, g := range w.Gates {
+			if g.Failed() && g.Name != protocol.GateProbe {
+				t.Logf("%s: gate %s %g (%s)", w.Window, g.Name, g.Reading, g.Detail)
+			}
+		}
+		if !w.Passed() {
+			continue
+		}
+		passed[w.Window.Key()] = true
+		if w.Measured.AppCPUUS <= 0 || w.Scenario != "auth" && w.Measured.DBCPUUS <= 0 || len(w.OtherCGroup) != 2 || len(w.Hosts) != 3 {
+			t.Errorf("%s: %+v, other series %v, readings %v", w.Window, w.Measured, w.OtherCGroup, w.Hosts)
+		}
+	}
+	if want := run.Planned(); len(passed) != want {
+		t.Errorf("%d windows are evidence, want %d", len(passed), want)
+	}
+	verify(t, st)
+	for _, name := range []string{"report.html", "report.md", "report.json", "cloud/logs/db.kernel.log"} {
+		if info, err := os.Stat(filepath.Join(st.Dir(), name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(st.Dir(), "cloud")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of the machines: %v, %v", info.Mode(), err)
+	}
+
+	// Every stage can be repeated.
+	again := percore(t, results, "cloud", "prepare", "--run", state.ID).run(t, 0)
+	for _, h := range []string{"app", "db", "load"} {
+		if !strings.Contains(again, h+": 0 change(s)") {
+			t.Errorf("a second preparation changes %s:\n%s", h, again)
+		}
+	}
+	percore(t, results, "cloud", "up", "--run", state.ID).run(t, 0)
+	percore(t, results, "cloud", "down", "--run", state.ID).run(t, 0)
+	percore(t, results, "cloud", "down", "--run", state.ID).run(t, 0)
+	if out := percore(t, results, "cloud", "prepare", "--run", state.ID).run(t, 2); !strings.Contains(out, "destroyed") {
+		t.Errorf("preparing what is gone:\n%s", out)
+	}
+	for _, h := range l.Hosts {
+		if left := leftOn(t, h, state.ID); len(left) > 0 {
+			t.Errorf("left on %s: %v", h.Name, left)
+		}
+	}
+}
+
+// TestCloudCuts pulls the plug between the driver and the hosts for a minute in
+// the middle of a window, which costs nothing, and stops the database's daemon
+// in another, which ends the run with what was measured kept.
+func TestCloudCuts(t *testing.T) {
+	l := cloudLab(t)
+	results := t.TempDir()
+	profile, preset := cloudProfile(t, l), write(t, "wired.yaml", wiredPreset)
+	c := percore(t, results, "cloud", "run", "--profile", profile, "--preset", preset, "--candidates", "go", "--scenarios", "auth,read", "--keep")
+	c.start(t)
+	loading(t, c, l.Named("load"), "7s")
+	time.Sleep(time.Second)
+	l.Unplug()
+	time.Sleep(time.Minute)
+	l.Plug()
+	st := await(t, c, results, "the window that was cut", func(e []store.Event) bool { return windows(e) == 1 })
+	cut := st.History().Windows()[0]
+	if !cut.Passed() || cut.Attempt != 1 || cut.Measured.Failed > 0 || cut.Measured.Achieved < 55 {
+		t.Errorf("the window that was cut: attempt %d, %s, %+v, %+v", cut.Attempt, cut.Error, cut.Measured, cut.Gates)
+	}
+	loading(t, c, l.Named("load"), "7s")
+	if err := l.Named("db").StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	out := c.out.String()
+	if code := c.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d with a dead host", code)
+	}
+	for _, want := range []string{"db", l.Named("db").Address, "percore cloud run --run"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output does not say %q:\n%s", want, out)
+		}
+	}
+	state, st := onDisk(t, results)
+	verify(t, st)
+	if err := l.Named("db").StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(percore(t, results, "cloud", "run", "--run", state.ID).run(t, 0))
+	_, st = onDisk(t, results)
+	verify(t, st)
+	if st.Summary().State != store.StateComplete {
+		t.Errorf("the run is %s", st.Summary().State)
+	}
+}
+
+// leftOn lists what a run has left on a host.
+func leftOn(t *testing.T, h *hoststest.Host, runID string) []engine.Thing {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := engine.Connect(ctx, engine.Options{Host: "unix://" + h.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	left, err := e.Containers(ctx, map[string]string{engine.LabelRun: runID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	volumes, err := e.Volumes(ctx, map[string]string{engine.Label: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(left, volumes...)
+}

@@ -1,0 +1,500 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/percore/percore/internal/cloud/ansible"
+	"github.com/percore/percore/internal/cloud/machines"
+	"github.com/percore/percore/internal/cloud/tf"
+	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/lab"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/session"
+	"github.com/percore/percore/internal/store"
+)
+
+// Options is what a user may choose of a cloud run.
+type Options struct {
+	session.Options
+	Cache string // folder for what is installed: Terraform, Ansible, provider plugins
+
+	Keep       bool
+	MaxCostUSD float64  // refuses above this before anything is made, and stops the run there; 0 for no limit
+	SSHFrom    []string // networks that may reach port 22; empty for the address this machine is seen at
+	AWSProfile string   // of the user's AWS configuration; empty leaves it to the SDK
+	Region     string   // in place of the profile's
+	Prices     string   // file in place of the price list
+	NoInstall  bool     // say what is missing instead of installing it
+
+	Console session.Console
+	// Confirm asks the user a question that yes or no answers. It is nil when
+	// nobody is there to ask; Yes answers yes without asking.
+	Confirm func(question string) (bool, error)
+	Yes     bool
+	// Out takes what Terraform and Ansible print, when the user wants to see it.
+	Out io.Writer
+	// Terraform is the binary to use; empty finds or installs one.
+	Terraform string
+}
+
+// Driver carries one run through its stages.
+type Driver struct {
+	o       Options
+	f       *folder
+	profile profile.Profile // as the file says it
+	lab     machines.Lab    // once there is one
+}
+
+// New begins a run: its folder is made, and nothing else.
+func New(o Options) (*Driver, error) {
+	p, err := profile.FindProfile(o.Root, o.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if p.Cloud == nil {
+		return nil, fail.Input("profile %s describes one engine; take one with a cloud section, such as aws-graviton or a file like profiles/hosts.yaml, or measure with `percore run`", o.Profile)
+	}
+	if o.MaxCostUSD < 0 {
+		return nil, fail.Input("the most that a run may cost is %g dollars; give --max-cost a number above zero", o.MaxCostUSD)
+	}
+	now := time.Now().UTC()
+	s := State{
+		ID: now.Format("20060102-150405") + "-" + p.Name, Created: now,
+		Profile: source(o.Profile, p.Name), Preset: source(o.Preset, o.Preset), Flavour: o.Flavour,
+		Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
+		Provider: p.Cloud.Provider, AWSProfile: o.AWSProfile, Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
+	}
+	d := &Driver{o: o, profile: p}
+	// A mistake in what is to be measured is cheaper now than with machines.
+	if err := d.checkPlan(s); err != nil {
+		return nil, err
+	}
+	if d.f, err = create(o.Results, s); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// source is how a profile or preset is found again from another folder.
+func source(given, name string) string {
+	if given == name && !strings.ContainsRune(given, filepath.Separator) && !strings.HasSuffix(given, ".yaml") && !strings.HasSuffix(given, ".yml") {
+		return given
+	}
+	if abs, err := filepath.Abs(given); err == nil {
+		return abs
+	}
+	return given
+}
+
+// Open goes on with a run. What the options choose anew replaces what the run
+// was begun with where that can still be done.
+func Open(o Options, id string) (*Driver, error) {
+	d, err := Peek(o, id)
+	if err != nil {
+		return nil, err
+	}
+	f := d.f
+	if err := f.take(); err != nil {
+		return nil, err
+	}
+	// It may have changed until the lock was had.
+	if f.state, err = readState(f.run); err != nil {
+		d.Close()
+		return nil, err
+	}
+	if d.profile, err = profile.FindProfile(o.Root, f.state.Profile); err != nil {
+		d.Close()
+		return nil, err
+	}
+	if d.profile.Cloud == nil || d.profile.Cloud.Provider != f.state.Provider {
+		d.Close()
+		return nil, fail.Input("profile %s has changed since run %s was begun with it: it was for provider %s; undo the change", f.state.Profile, f.state.ID, f.state.Provider)
+	}
+	if o.Keep {
+		f.state.Keep = true
+	}
+	if o.MaxCostUSD > 0 {
+		f.state.MaxCostUSD = o.MaxCostUSD
+	}
+	return d, nil
+}
+
+// Peek opens a run to look at it or to reach its machines, also while another
+// percore is working on them. It must not be carried through a stage.
+func Peek(o Options, id string) (*Driver, error) {
+	id, err := Choose(o.Results, id)
+	if err != nil {
+		return nil, err
+	}
+	run := filepath.Join(o.Results, id)
+	s, err := readState(run)
+	if err != nil {
+		return nil, err
+	}
+	return &Driver{o: o, f: &folder{run: run, dir: filepath.Join(run, Dir), state: s}}, nil
+}
+
+// Close lets go of the run's folder.
+func (d *Driver) Close() { d.f.close() }
+
+// ID is the run's id.
+func (d *Driver) ID() string { return d.f.state.ID }
+
+// Dir is the run's folder.
+func (d *Driver) Dir() string { return d.f.run }
+
+// State is how far the run has come.
+func (d *Driver) State() State { return d.f.state }
+
+func (d *Driver) say(format string, args ...any) { d.o.Console.Printf(format, args...) }
+
+// options are the session's options of the run, as it was begun.
+func (d *Driver) options(s State) session.Options {
+	o := d.o.Options
+	o.Profile, o.Preset, o.Flavour, o.Seed, o.RunID = s.Profile, s.Preset, s.Flavour, s.Seed, s.ID
+	o.Selection = profile.Selection{Candidates: s.Candidates, Scenarios: s.Scenarios, Phases: s.Phases}
+	return o
+}
+
+// vast is a machine on which every plan fits.
+var vast = profile.Machine{CPUs: 1024, MemoryBytes: 1 << 50}
+
+// checkPlan refuses a selection that cannot be measured.
+func (d *Driver) checkPlan(s State) error {
+	_, err := session.PrepareFor(d.options(s), map[profile.Role]profile.Machine{profile.App: vast, profile.DB: vast, profile.Load: vast})
+	return err
+}
+
+// done notes that a stage has ended well.
+func (d *Driver) done(at **time.Time) error {
+	now := time.Now().UTC()
+	*at = &now
+	return d.f.save()
+}
+
+// module opens the run's Terraform module with its variables.
+func (d *Driver) module(ctx context.Context, vars any) (*tf.Module, error) {
+	bin, err := d.terraform(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source := filepath.Join(d.o.Root, "infra", string(d.f.state.Provider))
+	return tf.Open(bin, filepath.Join(d.f.dir, "terraform"), source, vars, d.o.Out)
+}
+
+func (d *Driver) terraform(ctx context.Context) (*tf.Binary, error) {
+	return tf.Find(ctx, tf.Options{CacheDir: d.o.Cache, Install: !d.o.NoInstall, Path: d.o.Terraform, Say: d.o.Console.Status})
+}
+
+// Up makes the machines, or takes those that are there.
+func (d *Driver) Up(ctx context.Context) error {
+	s := &d.f.state
+	if s.Destroyed != nil {
+		return fail.Input("the machines of run %s were destroyed at %s, and a run is measured on one set of machines; start a new run", s.ID, s.Destroyed.Format(time.DateTime))
+	}
+	vars, err := d.quote(ctx)
+	if err != nil {
+		return err
+	}
+	d.o.Console.Status("planning the infrastructure")
+	m, err := d.module(ctx, vars)
+	if err != nil {
+		return err
+	}
+	if err := m.Init(ctx); err != nil {
+		return err
+	}
+	plan, err := m.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case plan.Add+plan.Change+plan.Destroy == 0 && s.Up != nil:
+		d.say("the infrastructure is as it should be")
+	default:
+		for line := range strings.Lines(strings.TrimSpace(plan.Text)) {
+			d.say("  %s", strings.TrimRight(line, "\n"))
+		}
+		if err := d.confirm(); err != nil {
+			return err
+		}
+		if s.Applied == nil {
+			// From here on there may be machines: another process must know.
+			if err := d.done(&s.Applied); err != nil {
+				return err
+			}
+		}
+		d.o.Console.Status("making the machines")
+		if err := m.Apply(ctx); err != nil {
+			return err
+		}
+	}
+	if d.lab, err = m.Lab(ctx); err != nil {
+		return err
+	}
+	identity, err := d.f.identity(d.profile)
+	if err != nil {
+		return err
+	}
+	if err := d.f.writeSSHConfig(d.lab, identity); err != nil {
+		return err
+	}
+	if err := d.saveLab(); err != nil {
+		return err
+	}
+	s.Zone = d.lab.Zone
+	for _, x := range d.lab.Machines {
+		d.say("%-6s %s%s", x.Name, x.Destination(), typed(x))
+	}
+	return d.done(&s.Up)
+}
+
+func typed(m machines.Machine) string {
+	if m.InstanceType == "" {
+		return ""
+	}
+	return ", " + m.InstanceType + " " + m.InstanceID
+}
+
+// confirm asks before machines are made that cost money.
+func (d *Driver) confirm() error {
+	s := d.f.state
+	if s.Provider == profile.ProviderHosts || d.o.Yes {
+		return nil
+	}
+	if d.o.Confirm == nil {
+		return fail.Input("nobody is there to confirm $%.2f an hour; add --yes (YES=1 for make) to go on without a question", s.USDPerHour)
+	}
+	yes, err := d.o.Confirm(fmt.Sprintf("Make these machines for $%.2f an hour?", s.USDPerHour))
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return errDeclined
+	}
+	return nil
+}
+
+var errDeclined = fail.Input("nothing was made, since you did not say yes")
+
+// labFile keeps the output of the infrastructure, so that a later stage needs
+// no Terraform.
+const labFile = "lab.json"
+
+// needLab reads the machines that an earlier stage has made.
+func (d *Driver) needLab() error {
+	if len(d.lab.Machines) > 0 {
+		return nil
+	}
+	s := d.f.state
+	switch {
+	case s.Destroyed != nil:
+		return fail.Input("the machines of run %s were destroyed at %s; what was measured is in %s", s.ID, s.Destroyed.Format(time.DateTime), d.f.run)
+	case s.Up == nil:
+		return fail.Input("run %s has no machines yet; make them with `percore cloud up --run %s`", s.ID, s.ID)
+	}
+	text, err := os.ReadFile(filepath.Join(d.f.dir, labFile))
+	if err != nil {
+		return fmt.Errorf("reading which machines run %s has: %w", s.ID, err)
+	}
+	d.lab, err = machines.Parse(text)
+	return err
+}
+
+// Prepare installs and sets on the machines what measuring needs.
+func (d *Driver) Prepare(ctx context.Context) error {
+	if err := d.needLab(); err != nil {
+		return err
+	}
+	tool, err := ansible.Find(ctx, ansible.Options{CacheDir: d.o.Cache, Install: !d.o.NoInstall, Say: d.o.Console.Status})
+	if err != nil {
+		return err
+	}
+	identity, err := d.f.identity(d.profile)
+	if err != nil {
+		return err
+	}
+	d.o.Console.Status("preparing %s", strings.Join(d.lab.Names(), ", "))
+	res, err := tool.Prepare(ctx, ansible.Run{
+		Dir: d.f.dir, Playbook: filepath.Join(d.o.Root, "ansible", "prepare.yml"),
+		Machines: d.lab, SSHConfig: d.f.sshConfig(), IdentityFile: identity, Expires: d.f.state.Expires, Out: d.o.Out, Say: d.o.Console.Status,
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range d.lab.Machines {
+		d.say("%s: %d change(s)", m.Name, res.Changed[m.Name])
+	}
+	d.f.state.Facts = res.Facts
+	return d.done(&d.f.state.Prepared)
+}
+
+// hosts connects to the machines' engines.
+func (d *Driver) hosts(ctx context.Context) (_ *session.Hosts, err error) {
+	config, err := filepath.Abs(d.f.sshConfig())
+	if err != nil {
+		return nil, err
+	}
+	h := &session.Hosts{Roles: map[profile.Role]*lab.Host{}, Facts: d.f.state.Facts, Types: map[string]string{}}
+	var engines []*engine.Engine
+	defer func() {
+		if err != nil {
+			for _, e := range engines {
+				e.Close()
+			}
+		}
+	}()
+	for _, m := range d.lab.Machines {
+		e, err := engine.Connect(ctx, engine.Options{Host: m.Engine(), SSHOptions: []string{"-F", config}})
+		if err != nil {
+			return nil, fmt.Errorf("host %s: %w", m.Name, err)
+		}
+		engines = append(engines, e)
+		host := &lab.Host{Name: m.Name, Engine: e, Address: m.Address, HostNetwork: true}
+		if h.Roles[m.Role] == nil {
+			h.Roles[m.Role] = host
+		} else {
+			h.Loads = append(h.Loads, host)
+		}
+		h.Types[m.Name] = m.InstanceType
+	}
+	h.Cloud = func() *store.Cloud { return d.f.state.facts(time.Now()) }
+	return h, nil
+}
+
+// Measure builds the images on the machines, checks the candidates and measures
+// every window that is not measured yet.
+func (d *Driver) Measure(ctx context.Context) error {
+	if err := d.needLab(); err != nil {
+		return err
+	}
+	if d.f.state.Prepared == nil {
+		return fail.Input("the machines of run %s are not prepared yet; do so with `percore cloud prepare --run %s`", d.ID(), d.ID())
+	}
+	st, err := d.stored()
+	if err != nil {
+		return err
+	}
+	d.o.Console.Status("connecting to the engines of %s", strings.Join(d.lab.Names(), ", "))
+	h, err := d.hosts(ctx)
+	if err != nil {
+		return err
+	}
+	o := d.options(d.f.state)
+	if st != nil {
+		o = session.ResumeOptions(o, st.Run())
+	}
+	p, err := session.PrepareHosts(ctx, o, h)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	d.say("profile %s, preset %s: %d windows in %d blocks, %s of measuring", p.Profile.Name, p.Preset.Name, p.Plan.Windows(), len(p.Plan.Blocks), p.Plan.WindowTime())
+	if st != nil {
+		defer st.Close()
+		err = session.Resume(ctx, p, st, d.o.Console)
+	} else {
+		_, err = session.Run(ctx, p, d.o.Console)
+	}
+	if err != nil {
+		return err
+	}
+	return d.done(&d.f.state.Measured)
+}
+
+// stored opens what was measured of the run so far, if anything was.
+func (d *Driver) stored() (*store.Store, error) {
+	if _, err := os.Stat(filepath.Join(d.f.run, store.RunFile)); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return store.Open(d.f.run)
+}
+
+// Down takes away what was made for the run. On machines that were there
+// already it removes percore's containers, networks and volumes.
+func (d *Driver) Down(ctx context.Context) error {
+	s := &d.f.state
+	if s.Destroyed != nil || s.Applied == nil {
+		d.say("run %s has no machines", s.ID)
+		return nil
+	}
+	if s.Provider == profile.ProviderHosts {
+		if err := d.cleanHosts(ctx); err != nil {
+			return err
+		}
+	}
+	d.o.Console.Status("destroying the machines of run %s", s.ID)
+	m, err := d.module(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := m.Init(ctx); err != nil {
+		return err
+	}
+	if err := m.Destroy(ctx); err != nil {
+		return err
+	}
+	if left, err := m.Resources(ctx); err != nil {
+		return err
+	} else if len(left) > 0 {
+		return fmt.Errorf("Terraform's state of run %s still holds %s; try `percore cloud down --run %s` again, or `percore cloud sweep`", s.ID, strings.Join(left, ", "), s.ID)
+	}
+	if err := d.done(&s.Destroyed); err != nil {
+		return err
+	}
+	if s.Provider == profile.ProviderAWS {
+		if err := d.nothingLeft(ctx); err != nil {
+			return err
+		}
+		d.say("nothing is left of run %s; it cost about $%.2f", s.ID, s.Spent(time.Now()))
+		return d.noteCost()
+	}
+	d.say("percore's containers, networks and volumes are removed from %s; images stay", strings.Join(d.lab.Names(), ", "))
+	return nil
+}
+
+// noteCost writes the final cost into run.json, if there is one.
+func (d *Driver) noteCost() error {
+	st, err := d.stored()
+	if st == nil || err != nil {
+		return err
+	}
+	defer st.Close()
+	if err := st.Lock(); err != nil {
+		return err
+	}
+	run := st.Run()
+	run.Cloud = d.f.state.facts(time.Now())
+	return st.SaveRun(run)
+}
+
+// cleanHosts removes percore's things from machines that stay.
+func (d *Driver) cleanHosts(ctx context.Context) error {
+	if d.f.state.Up == nil {
+		return nil
+	}
+	if err := d.needLab(); err != nil {
+		return err
+	}
+	h, err := d.hosts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, host := range h.All() {
+		removed, err := lab.Clean(ctx, host.Engine, lab.CleanOptions{})
+		if err != nil {
+			return fmt.Errorf("host %s: %w", host.Name, err)
+		}
+		d.say("%s: removed %d container(s), network(s) and volume(s)", host.Name, len(removed))
+		host.Engine.Close()
+	}
+	return nil
+}

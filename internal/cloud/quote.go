@@ -1,0 +1,219 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/percore/percore/internal/cloud/awsx"
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/session"
+	"github.com/percore/percore/internal/sizing"
+	"github.com/percore/percore/internal/ui"
+)
+
+// aroundTime is about how long machines are paid for beside the measuring:
+// making and preparing them, building images and seeding, checking the contract,
+// destroying them.
+const aroundTime = 20 * time.Minute
+
+// hostVars are the variables of infra/hosts.
+type hostVars struct {
+	RunID string    `json:"run_id"`
+	Hosts []hostVar `json:"hosts"`
+}
+
+type hostVar struct {
+	Name         string       `json:"name"`
+	Role         profile.Role `json:"role"`
+	SSHHost      string       `json:"ssh_host"`
+	SSHPort      int          `json:"ssh_port"`
+	SSHUser      string       `json:"ssh_user"`
+	Address      string       `json:"address"`
+	InstanceType string       `json:"instance_type"`
+}
+
+// awsVars are the variables of infra/aws.
+type awsVars struct {
+	RunID          string                        `json:"run_id"`
+	Expires        time.Time                     `json:"expires"`
+	Region         string                        `json:"region"`
+	Zone           string                        `json:"zone"`
+	InstanceTypes  map[profile.Role]string       `json:"instance_types"`
+	LoadCount      int                           `json:"load_count"`
+	Disks          map[profile.Role]profile.Disk `json:"disks"`
+	SSHPublicKey   string                        `json:"ssh_public_key"`
+	SSHCIDRs       []string                      `json:"ssh_cidrs"`
+	PlacementGroup bool                          `json:"placement_group"`
+}
+
+// quote checks whether the machines can be had, says what they cost, and
+// returns the variables of the module that makes them.
+func (d *Driver) quote(ctx context.Context) (vars any, err error) {
+	if d.f.state.Provider == profile.ProviderHosts {
+		v := hostVars{RunID: d.f.state.ID}
+		for _, h := range d.profile.NamedHosts() {
+			user, host, port, err := profile.SplitSSH(h.SSH)
+			if err != nil {
+				return nil, err
+			}
+			v.Hosts = append(v.Hosts, hostVar{h.Name, h.Role, host, port, user, h.Address, h.InstanceType})
+		}
+		return v, nil
+	}
+	return d.quoteAWS(ctx)
+}
+
+// aws opens the run's account and region.
+func (d *Driver) aws(ctx context.Context) (*awsx.Client, error) {
+	region := d.f.state.Region
+	if region == "" && d.profile.Cloud != nil {
+		region = d.profile.Cloud.Region
+	}
+	return awsx.Open(ctx, awsx.Options{Region: region, Profile: d.f.state.AWSProfile})
+}
+
+func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
+	s := &d.f.state
+	d.o.Console.Status("asking AWS what can be had and what it costs")
+	c, err := d.aws(ctx)
+	if err != nil {
+		return nil, err
+	}
+	request := awsx.RequestOf(d.profile)
+	request.SSHFrom = s.SSHFrom
+	if s.Zone != "" {
+		request.Zone = s.Zone
+	}
+	if s.Up != nil {
+		// The quota was asked for these very machines.
+		if s.Applied == nil || s.Expires == nil || s.Zone == "" {
+			return nil, fmt.Errorf("run %s has machines and does not say where they are; find them with `percore cloud sweep`", s.ID)
+		}
+		return d.awsVars(s.SSHFrom)
+	}
+	report, err := c.Preflight(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range report.Lines(request) {
+		d.say("%s", line)
+	}
+	prices, err := d.prices(ctx, c, request)
+	if err != nil {
+		return nil, err
+	}
+	length, err := d.length(report, request)
+	if err != nil {
+		return nil, err
+	}
+	life := d.profile.Cloud.Life()
+	if length > life {
+		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s; write a longer cloud.lifetime into the profile, or take a shorter preset", s.Preset, ui.Clock(length), ui.Clock(life))
+	}
+	estimate := prices.Estimate(request, length)
+	if len(estimate.Unpriced) > 0 {
+		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs; give --prices a table that has it", strings.Join(estimate.Unpriced, ", "), c.Region)
+	}
+	for _, item := range estimate.Items {
+		d.say("  %-40s $%.4f an hour", item.What, item.PerHour)
+	}
+	for _, note := range prices.Notes {
+		d.say("note: %s", note)
+	}
+	source := fmt.Sprintf("%s, %s", prices.Source, prices.Date)
+	d.say("in all $%.2f an hour (%s, before tax); about %s for preset %s, so about $%.2f; at most $%.2f, since the machines shut themselves down after %s",
+		estimate.PerHour, source, ui.Clock(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), ui.Clock(life))
+	if s.MaxCostUSD > 0 && estimate.Total > s.MaxCostUSD {
+		return nil, fail.Input("the run would cost about $%.2f, and --max-cost is $%.2f; take a shorter preset or smaller machines, or raise --max-cost", estimate.Total, s.MaxCostUSD)
+	}
+	s.Region, s.Zone, s.USDPerHour, s.PriceSource = c.Region, report.Zone, estimate.PerHour, source
+	s.SSHFrom = nil
+	for _, p := range report.SSHFrom {
+		s.SSHFrom = append(s.SSHFrom, p.String())
+	}
+	// Machines that there may be already keep the expiry they were made with.
+	if s.Applied == nil || s.Expires == nil {
+		expires := time.Now().UTC().Add(life).Truncate(time.Second)
+		s.Expires = &expires
+	}
+	if err := d.f.save(); err != nil {
+		return nil, err
+	}
+	return d.awsVars(s.SSHFrom)
+}
+
+// awsVars describes the machines of the run, each time alike.
+func (d *Driver) awsVars(from []string) (awsVars, error) {
+	s := d.f.state
+	key, err := d.f.openKey()
+	if err != nil {
+		return awsVars{}, err
+	}
+	v := awsVars{
+		RunID: s.ID, Expires: *s.Expires, Region: s.Region, Zone: s.Zone,
+		InstanceTypes: d.profile.Cloud.Instances, LoadCount: d.profile.Load.Hosts(), Disks: map[profile.Role]profile.Disk{},
+		SSHPublicKey: key, SSHCIDRs: from, PlacementGroup: d.profile.Cloud.Grouped(),
+	}
+	for _, r := range profile.Roles() {
+		v.Disks[r] = d.profile.Cloud.Disks[r].Filled()
+	}
+	return v, nil
+}
+
+// prices asks for what the machines cost: AWS's list, else the table that the
+// user gave or the one that ships with percore.
+func (d *Driver) prices(ctx context.Context, c *awsx.Client, r awsx.Request) (awsx.Prices, error) {
+	if d.o.Prices != "" {
+		table, err := sizing.ReadPrices(d.o.Prices)
+		if err != nil {
+			return awsx.Prices{}, err
+		}
+		return awsx.FromTable(table, c.Region, r.Types()), nil
+	}
+	table, err := sizing.ShippedPrices()
+	if err != nil {
+		return awsx.Prices{}, err
+	}
+	return c.Prices(ctx, r.Types(), table)
+}
+
+// length is about how long the machines of a run are needed.
+func (d *Driver) length(report awsx.Report, r awsx.Request) (time.Duration, error) {
+	machines := map[profile.Role]profile.Machine{}
+	for _, m := range r.Machines {
+		t := report.Types[m.Type]
+		machines[m.Role] = profile.Machine{CPUs: t.Cores, MemoryBytes: int64(t.MemoryMiB) << 20}
+	}
+	p, err := session.PrepareFor(d.options(d.f.state), machines)
+	if err != nil {
+		return 0, err
+	}
+	return p.Plan.Time(protocol.DefaultOverhead()) + aroundTime, nil
+}
+
+// nothingLeft makes sure that AWS knows nothing of the run any more, whatever
+// Terraform's state says.
+func (d *Driver) nothingLeft(ctx context.Context) error {
+	c, err := d.aws(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := c.Find(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, r := range left {
+		if r.RunID == d.f.state.ID {
+			names = append(names, r.String())
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("run %s has left %s in %s; delete it with `percore cloud sweep --region %s --run %s`", d.f.state.ID, strings.Join(names, ", "), c.Region, c.Region, d.f.state.ID)
+	}
+	return nil
+}

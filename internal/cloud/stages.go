@@ -1,0 +1,276 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
+)
+
+// stage is one step of a run on machines of their own.
+type stage struct {
+	name string
+	done **time.Time
+	do   func(context.Context) error
+}
+
+// stages lists the steps up to the report, in their order.
+func (d *Driver) stages() []stage {
+	s := &d.f.state
+	return []stage{
+		{"up", &s.Up, d.Up},
+		{"prepare", &s.Prepared, d.Prepare},
+		{"run", &s.Measured, d.Measure},
+		{"collect", &s.Collected, d.Collect},
+	}
+}
+
+// All goes through every stage that is not done yet and then takes the machines
+// away, unless they are to be kept. After an error, or Ctrl-C, the user decides
+// whether machines that cost money stay for another try; where nobody can be
+// asked they are destroyed, unless they are to be kept. What was measured stays
+// in the run's folder either way.
+func (d *Driver) All(ctx context.Context) error {
+	err := d.upTo(ctx, "collect")
+	if err == nil && d.f.state.Keep {
+		d.kept()
+		return nil
+	}
+	if err == nil {
+		return d.Down(ctx)
+	}
+	return d.failed(ctx, err)
+}
+
+// UpTo goes through the stages up to the named one that are not done yet, and
+// through the named one in any case.
+func (d *Driver) UpTo(ctx context.Context, name string) error {
+	if err := d.upTo(ctx, name); err != nil {
+		if d.f.state.Live() {
+			d.kept()
+		}
+		return err
+	}
+	return nil
+}
+
+func (d *Driver) upTo(ctx context.Context, name string) error {
+	ctx, cancel := d.limit(ctx)
+	defer cancel()
+	for _, s := range d.stages() {
+		if *s.done == nil || s.name == name {
+			err := s.do(ctx)
+			if cause := context.Cause(ctx); err != nil && errors.Is(cause, errTooDear) {
+				return fmt.Errorf("%w: %w", cause, err)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if s.name == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no stage %q", name)
+}
+
+var errTooDear = errors.New("the run has cost as much as --max-cost allows and was stopped")
+
+// limit ends the context when the machines have cost as much as they may.
+func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	limited, cancel := context.WithCancelCause(ctx)
+	s := &d.f.state
+	if s.MaxCostUSD <= 0 {
+		return limited, func() { cancel(nil) }
+	}
+	go func() {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		for {
+			select {
+			case <-limited.Done():
+				return
+			case <-t.C:
+				if s.Spent(time.Now()) >= s.MaxCostUSD {
+					cancel(errTooDear)
+					return
+				}
+			}
+		}
+	}()
+	return limited, func() { cancel(nil) }
+}
+
+// downTime bounds the destruction of the machines after an error.
+const downTime = 20 * time.Minute
+
+// failed decides what becomes of the machines after an error.
+func (d *Driver) failed(ctx context.Context, err error) error {
+	s := d.f.state
+	if !s.Live() {
+		return err
+	}
+	if s.Provider == profile.ProviderHosts {
+		d.say("your machines stay as they are; to go on: percore cloud run --run %s", s.ID)
+		return err
+	}
+	destroy := !s.Keep
+	if errors.Is(err, errTooDear) {
+		destroy = true
+	} else if d.o.Confirm != nil {
+		d.say("%s", oneLine(err))
+		yes, askErr := d.o.Confirm(fmt.Sprintf("The machines cost $%.2f an hour%s and are needed to go on with the run. Destroy them now?", s.USDPerHour, until(s)))
+		destroy = yes || askErr != nil && !s.Keep
+	}
+	if !destroy {
+		d.kept()
+		return err
+	}
+	d.say("destroying the machines; what was measured is kept in %s (Ctrl-C again leaves them as they are)", d.f.run)
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downTime)
+	defer cancel()
+	if downErr := d.Down(down); downErr != nil {
+		d.kept()
+		return errors.Join(err, fmt.Errorf("the machines could not be destroyed: %w", downErr))
+	}
+	return err
+}
+
+// kept tells what stays and what it costs.
+func (d *Driver) kept() {
+	s := d.f.state
+	if s.Provider == profile.ProviderHosts {
+		d.say("your machines keep their containers' volumes; to go on: percore cloud run --run %s; to remove what is percore's: percore cloud down --run %s", s.ID, s.ID)
+		return
+	}
+	d.say("the machines of run %s stay and cost $%.2f an hour%s; so far about $%.2f", s.ID, s.USDPerHour, until(s), s.Spent(time.Now()))
+	d.say("to go on: percore cloud run --run %s; to destroy them: percore cloud down --run %s", s.ID, s.ID)
+}
+
+func until(s State) string {
+	if s.Expires == nil {
+		return ""
+	}
+	return fmt.Sprintf(" until they shut themselves down at %s UTC", s.Expires.UTC().Format("15:04 on 2 January"))
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// kernelLog asks a machine for what its kernel has said since it started.
+const kernelLog = "if [ \"$(id -u)\" != 0 ]; then sudo='sudo -n'; fi; uname -a; uptime; $sudo journalctl -k -b --no-pager 2>/dev/null || $sudo dmesg"
+
+// Collect fetches what is left on the machines, the kernels' logs, and holds
+// the raw files against the digests that were taken on the machines.
+func (d *Driver) Collect(ctx context.Context) error {
+	if err := d.needLab(); err != nil {
+		return err
+	}
+	st, err := d.stored()
+	if err != nil {
+		return err
+	}
+	if st == nil {
+		return fail.Input("nothing was measured of run %s yet; do so with `percore cloud run --run %s`", d.ID(), d.ID())
+	}
+	problems, err := st.Verify()
+	if err != nil {
+		return err
+	}
+	var fatal []string
+	for _, p := range problems {
+		if p.Fatal {
+			fatal = append(fatal, p.String())
+		}
+	}
+	if len(fatal) > 0 {
+		return fmt.Errorf("raw files of run %s are not what was measured: %s", d.ID(), strings.Join(fatal, "; "))
+	}
+	dir := filepath.Join(d.f.dir, "logs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the folder of the hosts' logs: %w", err)
+	}
+	for _, m := range d.lab.Machines {
+		d.o.Console.Transient("collecting from %s", m.Name)
+		text, err := d.ssh(ctx, m.Name, kernelLog)
+		if err != nil {
+			// The figures do not rest on it.
+			d.say("%s: its kernel's log could not be had: %s", m.Name, oneLine(err))
+			continue
+		}
+		if err := writeFile(filepath.Join(dir, m.Name+".kernel.log"), text); err != nil {
+			return err
+		}
+	}
+	d.say("%d raw files agree with the digests taken on the hosts", rawFiles(st))
+	return d.done(&d.f.state.Collected)
+}
+
+// rawFiles counts the raw files of windows.
+func rawFiles(st *store.Store) int {
+	n := 0
+	for _, w := range st.History().Windows() {
+		n += len(w.SHA256)
+	}
+	return n
+}
+
+// sshTime bounds one command on a machine.
+const sshTime = time.Minute
+
+// ssh runs a shell command on a machine and returns what it printed.
+func (d *Driver) ssh(ctx context.Context, name, command string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, sshTime)
+	defer cancel()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, "ssh", "-F", d.f.sshConfig(), name, command)
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("ssh to %s: %w: %s", name, err, strings.TrimSpace(stderr.String()))
+	}
+	return out, nil
+}
+
+// SSH gives the user a shell on a machine, or runs a command there. It returns
+// when that has ended.
+func (d *Driver) SSH(ctx context.Context, name string, args []string) error {
+	if err := d.needLab(); err != nil {
+		return err
+	}
+	m, ok := d.lab.Named(name)
+	if !ok {
+		return fail.Input("run %s has no machine %q; it has %s", d.ID(), name, strings.Join(d.lab.Names(), ", "))
+	}
+	cmd := exec.CommandContext(ctx, "ssh", append([]string{"-F", d.f.sshConfig(), m.Name}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); errors.As(err, &exit) && exit.ExitCode() != 255 {
+		return &ExitError{exit.ExitCode()}
+	} else if err != nil {
+		return fmt.Errorf("ssh to %s of run %s: %w", m.Name, d.ID(), err)
+	}
+	return nil
+}
+
+// ExitError says that a command on a machine ended with a code other than 0.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with exit code %d", e.Code) }
+
+// saveLab keeps the infrastructure's output beside the state.
+func (d *Driver) saveLab() error {
+	text, err := marshal(d.lab)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(d.f.dir, labFile), text)
+}
