@@ -23,10 +23,12 @@ const maxLine = 1 << 20
 // the first and the last sample and the peaks, not the lines between them.
 type Series struct {
 	name        string
-	until       int64  // wall clock in ns at which the counting ends; 0: with the file
+	from, until int64  // wall clock in ns between which the window was; until 0: the counting ends with the file
 	first, last Sample // last: the one up to which CPU time counts
 	slow        Sample // the one up to which everything else counts, which is read less often
 	prev        Sample // the line before, while reading
+	inner       []Host // the first and the last reading of the host's times within the window
+	innerMono   []int64
 	n, torn     int
 	maxGap      time.Duration
 	peakAnon    map[string]int64
@@ -44,20 +46,28 @@ type Series struct {
 // sample, a counter or a clock that goes backwards, a container that is not
 // there. An error of the reader itself is returned wrapped.
 func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
-	return ReadSeriesUntil(r, name, time.Time{}, want...)
+	return ReadWindow(r, name, time.Time{}, time.Time{}, want...)
 }
 
-// ReadSeriesUntil reads a sample file as [ReadSeries] does, as far as it speaks
-// of the time up to until, by the clock of the sampled host: CPU time counts up
-// to the first sample that was taken then or later, and the counters that are
-// read less often up to the first sample in which they were read then or later.
+// ReadSeriesUntil is ReadWindow without a start.
+func ReadSeriesUntil(r io.Reader, name string, until time.Time, want ...string) (*Series, error) {
+	return ReadWindow(r, name, time.Time{}, until, want...)
+}
+
+// ReadWindow reads a sample file as [ReadSeries] does, as far as it speaks of the
+// time up to until, by the clock of the sampled host: CPU time counts up to the
+// first sample that was taken then or later, and the counters that are read
+// less often up to the first sample in which they were read then or later.
 // Lines behind that are not looked at, so that a sampler nobody could end in
 // time takes nothing away from its window. Until may be zero, for all of the
-// file.
-func ReadSeriesUntil(r io.Reader, name string, until time.Time, want ...string) (*Series, error) {
+// file. From is when the window began, for [Series.BusyWithin] alone.
+func ReadWindow(r io.Reader, name string, from, until time.Time, want ...string) (*Series, error) {
 	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}, left: map[string]Container{}}
 	if !until.IsZero() {
 		s.until = until.UnixNano()
+	}
+	if !from.IsZero() {
+		s.from = from.UnixNano()
 	}
 	br := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
@@ -166,6 +176,9 @@ func (s *Series) add(line []byte, no int) error {
 		}
 		s.last = x
 		s.n++
+	}
+	if fresh := x.SlowT == 0 || x.SlowT >= x.T; fresh && s.from > 0 && x.T >= s.from && x.T <= s.until {
+		s.inner, s.innerMono = append(s.inner[:min(len(s.inner), 1)], x.Host), append(s.innerMono[:min(len(s.innerMono), 1)], x.Mono)
 	}
 	s.slow, s.prev = x, x
 	return nil
@@ -376,40 +389,40 @@ func (s *Series) BusyFraction(cpus []int) (float64, bool) {
 	return s.fraction(cpus, func(c CPU) int64 { return c.BusyUS })
 }
 
-// BusyTime returns for how long the CPUs ran something, added up, and whether
-// the series has them all. The list is as for [Series.BusyFraction].
-func (s *Series) BusyTime(cpus []int) (time.Duration, bool) {
-	us, _, ok := s.time(cpus, func(c CPU) int64 { return c.BusyUS })
-	return time.Duration(us) * time.Microsecond, ok
+// BusyWithin is BusyFraction within the window alone: between the first and the
+// last reading of the host's times in it. A window too short for two of them is
+// taken with what was sampled around it.
+func (s *Series) BusyWithin(cpus []int) (float64, bool) {
+	if len(s.inner) < 2 {
+		return s.BusyFraction(cpus)
+	}
+	return share(s.inner[0], s.inner[1], s.innerMono[1]-s.innerMono[0], cpus, func(c CPU) int64 { return c.BusyUS })
 }
 
 func (s *Series) fraction(cpus []int, of func(CPU) int64) (float64, bool) {
-	us, n, ok := s.time(cpus, of)
-	if !ok {
-		return 0, false
-	}
-	return float64(us) * 1e3 / (float64(s.slow.Mono-s.first.Mono) * float64(n)), true
+	return share(s.first.Host, s.slow.Host, s.slow.Mono-s.first.Mono, cpus, of)
 }
 
-// time adds up a time of CPUs, which it counts.
-func (s *Series) time(cpus []int, of func(CPU) int64) (us int64, n int, ok bool) {
+// share is the part that a time of CPUs has in all of their time.
+func share(first, last Host, ns int64, cpus []int, of func(CPU) int64) (float64, bool) {
 	if len(cpus) == 0 {
-		for _, c := range s.first.Host.PerCPU {
+		for _, c := range first.PerCPU {
 			cpus = append(cpus, c.CPU)
 		}
 	}
 	if len(cpus) == 0 {
-		return 0, 0, false
+		return 0, false
 	}
+	var us int64
 	for _, cpu := range cpus {
-		first, ok1 := find(s.first.Host.PerCPU, cpu)
-		last, ok2 := find(s.slow.Host.PerCPU, cpu)
+		a, ok1 := find(first.PerCPU, cpu)
+		b, ok2 := find(last.PerCPU, cpu)
 		if !ok1 || !ok2 {
-			return 0, 0, false
+			return 0, false
 		}
-		us += of(last) - of(first)
+		us += of(b) - of(a)
 	}
-	return us, len(cpus), true
+	return float64(us) * 1e3 / (float64(ns) * float64(len(cpus))), true
 }
 
 func find(cpus []CPU, number int) (CPU, bool) {

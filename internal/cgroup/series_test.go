@@ -96,12 +96,6 @@ func TestSeries(t *testing.T) {
 			t.Errorf("CPUs %v: busy %v, steal %v, %v", c.cpus, busy, steal, ok)
 		}
 	}
-	if busy, ok := s.BusyTime([]int{0, 3}); !ok || busy != 8*time.Second {
-		t.Errorf("busy for %v, %v", busy, ok)
-	}
-	if _, ok := s.BusyTime([]int{1}); ok {
-		t.Error("busy time of a CPU that is not there")
-	}
 	first, last := time.Unix(0, s.First().T), time.Unix(0, s.Last().T)
 	if !s.Encloses(first, last) || !s.Encloses(first.Add(1), last.Add(-1)) || s.Encloses(first.Add(-1), last) || s.Encloses(first, last.Add(1)) {
 		t.Error("encloses")
@@ -346,6 +340,53 @@ func BenchmarkReadSeries(b *testing.B) {
 	for b.Loop() {
 		if _, err := ReadSeries(strings.NewReader(text), "bench"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestBusyWithinTheWindow: waiting before it and after it does not count.
+func TestBusyWithinTheWindow(t *testing.T) {
+	file := func(slow bool) string {
+		var b strings.Builder
+		for i := int64(0); i <= 60; i++ { // busy from 2 s to 4.5 s
+			s := Sample{T: 1_800_000_000_000_000_000 + i*1e8, Mono: 1e9 + i*1e8, Containers: map[string]Container{"load": {}}}
+			at := i
+			if slow { // the host is read once a second
+				at = i / 10 * 10
+				s.SlowT = 1_800_000_000_000_000_000 + at*1e8
+			}
+			s.Host.PerCPU = []CPU{{CPU: 0, BusyUS: max(0, min(at, 45)-20) * 100_000}, {CPU: 1}}
+			text, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s\n", text)
+		}
+		return b.String()
+	}
+	start := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		slow     bool
+		from, to time.Duration
+		want     float64
+	}{
+		{false, 2 * time.Second, 4500 * time.Millisecond, 1},
+		{false, time.Second, 5 * time.Second, 2.5 / 4},
+		{true, 1500 * time.Millisecond, 4500 * time.Millisecond, 1},      // read at 2, 3 and 4 s
+		{true, 2100 * time.Millisecond, 2900 * time.Millisecond, 1. / 3}, // never read: from 0 to 3 s
+	} {
+		s, err := ReadWindow(strings.NewReader(file(c.slow)), "x", start.Add(c.from), start.Add(c.to))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := s.BusyWithin([]int{0}); !ok || math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%+v: busy for %v of the window, %v", c, got, ok)
+		}
+		if got, ok := s.BusyWithin(nil); !ok || math.Abs(got-c.want/2) > 1e-9 {
+			t.Errorf("%+v: all CPUs were busy for %v of the window, %v", c, got, ok)
+		}
+		if _, ok := s.BusyWithin([]int{2}); ok {
+			t.Error("a CPU that is not there")
 		}
 	}
 }

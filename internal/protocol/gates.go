@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -198,7 +197,7 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 	}
 	gates := []store.Gate{clock.Gate, throttled, steal.Gate, samples}
 	if spread {
-		gates = append(gates, allowanceGate(readings), offsetGate(readings), l.loadGate(hosts, end.Sub(start)))
+		gates = append(gates, allowanceGate(readings), offsetGate(readings), l.loadGate(hosts))
 	}
 	return gates
 }
@@ -280,18 +279,15 @@ func offsetGate(readings []store.HostReading) store.Gate {
 }
 
 // loadGate: a load generator without CPU left sends late and measures its own
-// delay. The time in which the CPUs were busy is held against the window, not
-// against the samples, in which several generators wait for their start.
-func (l layout) loadGate(hosts []store.HostSeries, window time.Duration) store.Gate {
+// delay. What counts is the window alone, and not the samples around it, in
+// which several generators wait for their start.
+func (l layout) loadGate(hosts []store.HostSeries) store.Gate {
 	g := worst{Gate: store.Gate{Name: GateLoad, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
 	for _, h := range hosts {
 		if !slices.Contains(h.Roles, profile.Load) {
 			continue
 		}
-		cpus := l.used([]profile.Role{profile.Load})
-		busy, known := h.Series.BusyTime(cpus)
-		if n := cmp.Or(len(cpus), h.Series.Last().Host.CPUs); known && n > 0 && window > 0 {
-			share := busy.Seconds() / (window.Seconds() * float64(n))
+		if share, known := h.Series.BusyWithin(l.used([]profile.Role{profile.Load})); known {
 			g.read(h.Host, share, share < loadLimit)
 		} else {
 			g.cannot(h.Host, "the samples do not show the CPUs of role load")

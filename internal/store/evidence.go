@@ -82,9 +82,9 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if r, ok := w.Reading(host); ok {
 			h.Roles, h.Ahead = r.Roles, r.Ahead()
 		}
-		var until time.Time
-		if w.severalHosts() && !w.End.IsZero() {
-			until = w.End.Add(h.Ahead)
+		var from, until time.Time
+		if w.severalHosts() && !w.Start.IsZero() && !w.End.IsZero() {
+			from, until = w.Start.Add(h.Ahead), w.End.Add(h.Ahead)
 		}
 		var want []string
 		if len(e.Hosts) == 0 {
@@ -94,7 +94,7 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if err != nil {
 			return e, err
 		}
-		if h.Series, err = cgroup.ReadSeriesUntil(bytes.NewReader(text), path, until, want...); err != nil {
+		if h.Series, err = cgroup.ReadWindow(bytes.NewReader(text), path, from, until, want...); err != nil {
 			return e, err
 		}
 		e.Hosts = append(e.Hosts, h)
