@@ -406,3 +406,27 @@ func TestNearlyIdle(t *testing.T) {
 		t.Errorf("without reads in the mix: %q", got)
 	}
 }
+
+func TestDiskPrices(t *testing.T) {
+	p, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, ok := p.Disks[DefaultRegion]
+	if !ok || p.AddressPerHour <= 0 {
+		t.Fatalf("disks %v, address %g", p.Disks, p.AddressPerHour)
+	}
+	// 40 GiB, 3,000 IOPS and 125 MiB/s more than what is included.
+	if got, want := d.PerHour(40, 6000, 250), (40*d.GiBMonth+3000*d.IOPSMonth+125*d.MiBSMonth)/HoursPerMonth; math.Abs(got-want) > 1e-12 {
+		t.Errorf("a disk costs %g an hour, want %g", got, want)
+	}
+	if got, want := d.PerHour(30, 0, 0), 30*d.GiBMonth/HoursPerMonth; math.Abs(got-want) > 1e-12 {
+		t.Errorf("a disk with what is included costs %g an hour, want %g", got, want)
+	}
+	const head = "currency: USD\ndate: x\nsource: x\ninstances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n"
+	for _, text := range []string{"disks: {r: {gib_month: 0, iops_month: 1, mib_s_month: 1}}", "disks: {r: {gib_month: 1, iops_month: .inf, mib_s_month: 1}}", "address_per_hour: -1", "address_per_hour: .nan"} {
+		if _, err := ParsePrices("x", []byte(head+text)); err == nil || !fail.IsInput(err) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,31 +16,20 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/percore/percore/internal/cloud/iampolicy"
 	"github.com/percore/percore/internal/cloud/mototest"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
 )
 
-// actions are what the Go code called of AWS in the tests of this package.
-var actions struct {
-	sync.Mutex
-	seen map[string]bool
-}
+func open(t *testing.T, s *mototest.Server) *Client { return recording(t, s, nil) }
 
-func record(action string) {
-	actions.Lock()
-	defer actions.Unlock()
-	if actions.seen == nil {
-		actions.seen = map[string]bool{}
-	}
-	actions.seen[action] = true
-}
-
-func open(t *testing.T, s *mototest.Server) *Client {
+// recording is a client that tells what it calls.
+func recording(t *testing.T, s *mototest.Server, onCall func(string)) *Client {
 	t.Helper()
 	s.Setenv(t)
-	c, err := Open(t.Context(), Options{OnCall: record, Poll: 50 * time.Millisecond, Patience: 5 * time.Second})
+	c, err := Open(t.Context(), Options{OnCall: onCall, Poll: 50 * time.Millisecond, Patience: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,10 +132,27 @@ func TestPreflight(t *testing.T) {
 		})
 	}
 
+	t.Run("prices fall back", func(t *testing.T) { testPricesFallBack(t, c) })
+
 	// None of this made anything.
 	found, err := c.Find(t.Context())
 	if err != nil || len(found) != 0 {
 		t.Errorf("a preflight has made %v (%v)", found, err)
+	}
+}
+
+// moto has no price list.
+func testPricesFallBack(t *testing.T, c *Client) {
+	r := graviton()
+	p, err := c.Prices(t.Context(), r.Types(), table(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Live || p.PerHour["c8g.xlarge"] != 0.15952 || p.PerHour["c8gn.xlarge"] != 0.237 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "could not be asked") {
+		t.Errorf("%+v", p)
+	}
+	if e := p.Estimate(r, 2*time.Hour); len(e.Unpriced) != 0 || e.Total != 2*e.PerHour || e.PerHour < 0.5 || e.PerHour > 0.7 {
+		t.Errorf("estimate %+v", e)
 	}
 }
 
@@ -157,21 +164,6 @@ func TestPreflightWithoutQuotas(t *testing.T) {
 	}
 	if len(rep.Warnings) != 1 || !strings.Contains(rep.Warnings[0], "was not checked: the AWS identity may not read it") || rep.Quotas[0].Checked {
 		t.Errorf("warnings %q, quotas %+v", rep.Warnings, rep.Quotas)
-	}
-}
-
-func TestPricesFallBack(t *testing.T) {
-	c := open(t, mototest.Start(t))
-	r := graviton()
-	p, err := c.Prices(t.Context(), r.Types(), table(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.Live || p.PerHour["c8g.xlarge"] != 0.15952 || p.PerHour["c8gn.xlarge"] != 0.237 || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "could not be asked") {
-		t.Errorf("%+v", p)
-	}
-	if e := p.Estimate(r, 2*time.Hour); len(e.Unpriced) != 0 || e.Total != 2*e.PerHour || e.PerHour < 0.5 || e.PerHour > 0.7 {
-		t.Errorf("estimate %+v", e)
 	}
 }
 
@@ -450,11 +442,11 @@ func TestSweep(t *testing.T) {
 	if left, err := c.Delete(t.Context(), found, nil); err != nil || len(left) != 0 {
 		t.Errorf("a sweep with nothing to do: %v, %v", left, err)
 	}
+	t.Run("foreign things inside", func(t *testing.T) { testSweepForeignInside(t, c) })
 }
 
 // Somebody else's things in our network keep it, and are told of.
-func TestSweepForeignInside(t *testing.T) {
-	c := open(t, mototest.Start(t))
+func testSweepForeignInside(t *testing.T, c *Client) {
 	m := maker{t, c}
 	var vpc struct {
 		ID string `xml:"vpc>vpcId"`
@@ -488,5 +480,55 @@ func TestSweepWithoutPlacementGroups(t *testing.T) {
 	cancel()
 	if _, err := c.Find(ctx); err == nil {
 		t.Error("a listing that was cancelled has succeeded")
+	}
+}
+
+// Whatever the Go code calls of AWS, the policy in docs allows.
+func TestPolicy(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/iam-policy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := iampolicy.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mototest.Start(t)
+	var lock sync.Mutex
+	called := map[string]bool{}
+	c := recording(t, s, func(action string) {
+		lock.Lock()
+		defer lock.Unlock()
+		called[action] = true
+	})
+	maker{t, open(t, s)}.half(map[string]string{TagMark: "1", TagRun: "one"})
+	if _, err := c.Preflight(t.Context(), graviton()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Running(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.PriceTable(t.Context()); err == nil {
+		t.Error("moto has a price list")
+	}
+	found, err := c.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := c.Delete(t.Context(), found, nil); err != nil || len(left) != 0 {
+		t.Fatalf("left %v, %v", left, err)
+	}
+	for action := range called {
+		if !policy.Allows(action) {
+			t.Errorf("docs/iam-policy.json does not allow %s", action)
+		}
+	}
+	// A recorder that misses something would let anything pass.
+	for _, action := range []string{"sts:GetCallerIdentity", "ssm:GetParameters", "servicequotas:GetServiceQuota", "pricing:GetProducts", "ec2:RunInstances", "ec2:DescribeTags",
+		"ec2:TerminateInstances", "ec2:DeleteVolume", "ec2:DeleteNetworkInterface", "ec2:ReleaseAddress", "ec2:DeleteKeyPair", "ec2:DeletePlacementGroup", "ec2:RevokeSecurityGroupIngress",
+		"ec2:DeleteSecurityGroup", "ec2:DeleteSubnet", "ec2:DisassociateRouteTable", "ec2:DeleteRouteTable", "ec2:DetachInternetGateway", "ec2:DeleteInternetGateway", "ec2:DeleteVpc"} {
+		if !called[action] {
+			t.Errorf("%s was not recorded", action)
+		}
 	}
 }

@@ -163,7 +163,7 @@ func explain(err error, profile string) error {
 		return err
 	case errors.As(err, &noProfile):
 		return fail.Input("the AWS configuration has no profile %q; name another with --aws-profile or AWS_PROFILE, or make it with `aws configure`", noProfile.Profile)
-	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("refresh cached SSO token failed"):
+	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("cached SSO token"):
 		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(profile))
 	}
 	switch awswire.Code(err) {
