@@ -20,6 +20,11 @@ options:
     description: Folder of the Docker Engine's data; it decides which disk is described.
     type: str
     default: /
+  programs:
+    description: Programs that the host should have.
+    type: list
+    elements: str
+    default: []
 author: percore
 """
 
@@ -34,6 +39,10 @@ RETURN = r"""
 facts:
   description: Facts by name.
   type: dict
+  returned: always
+missing:
+  description: Those of the programs that the host does not have.
+  type: list
   returned: always
 """
 
@@ -86,14 +95,16 @@ def selected(text):
 def tracking(text):
     """Facts out of what `chronyc tracking` prints."""
     facts = {}
-    match = re.search(r"^Leap status\s*:\s*(.+)$", text, re.M)
-    if match:
-        facts["clock_synchronised"] = "no" if match.group(1).strip() == "Not synchronised" else "yes"
-    if facts.get("clock_synchronised") != "yes":
+    leap = re.search(r"^Leap status\s*:\s*(.+)$", text, re.M)
+    source = re.search(r"^Reference ID\s*:\s*(\S+)(?: \(([^)]*)\))?", text, re.M)
+    if not leap or not source:
         return facts
-    match = re.search(r"^Reference ID\s*:\s*(\S+)(?: \(([^)]*)\))?", text, re.M)
-    if match:
-        facts["time_source"] = match.group(2) or match.group(1)
+    # 7F7F0101 is the host's own clock, when chrony is told to believe it.
+    if leap.group(1).strip() == "Not synchronised" or source.group(1) == "7F7F0101":
+        facts["clock_synchronised"] = "no"
+        return facts
+    facts["clock_synchronised"] = "yes"
+    facts["time_source"] = source.group(2) or source.group(1)
     match = re.search(r"^Stratum\s*:\s*(\d+)", text, re.M)
     if match:
         facts["time_stratum"] = match.group(1)
@@ -133,9 +144,13 @@ class Host:
         if value:
             self.facts[name] = value
 
+    def path(self, program):
+        """Where a program is, or None."""
+        return self.module.get_bin_path(program, opt_dirs=["/usr/sbin", "/sbin"])
+
     def output(self, *command):
         """What a command prints, or '' where it is not there or fails."""
-        path = self.module.get_bin_path(command[0], opt_dirs=["/usr/sbin", "/sbin"])
+        path = self.path(command[0])
         if not path:
             return ""
         code, out, _err = self.module.run_command(
@@ -297,6 +312,7 @@ def main():
         argument_spec={
             "address": {"type": "str", "default": ""},
             "docker_root": {"type": "str", "default": "/"},
+            "programs": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -308,7 +324,8 @@ def main():
     host.network(module.params["address"])
     host.disk(module.params["docker_root"])
     host.machine()
-    module.exit_json(changed=False, facts=host.facts)
+    missing = [name for name in module.params["programs"] if not host.path(name)]
+    module.exit_json(changed=False, facts=host.facts, missing=missing)
 
 
 if __name__ == "__main__":
