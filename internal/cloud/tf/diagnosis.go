@@ -10,6 +10,7 @@ import (
 // diagnosis is one error that Terraform reported.
 type diagnosis struct {
 	summary string // its first line
+	address string // the resource it is about, if it is about one
 	detail  string // its paragraphs, each on a line, without excerpts of the configuration
 }
 
@@ -54,6 +55,9 @@ func parseDiagnoses(text string) []diagnosis {
 		case len(paragraph) == 0 && strings.HasPrefix(line, "  "):
 			// Where in the configuration, and what is written there.
 			excerpt = true
+			if a, ok := strings.CutPrefix(line, "  with "); ok && inside {
+				all[len(all)-1].address = strings.TrimSuffix(strings.TrimSpace(a), ",")
+			}
 		case !excerpt:
 			paragraph = append(paragraph, strings.TrimSpace(line))
 		}
@@ -101,6 +105,9 @@ func (d diagnosis) sentence() string {
 		text = strings.TrimRight(d.summary, " .")
 	case !d.ours():
 		text = strings.TrimRight(d.summary, " .:") + ": " + text
+	}
+	if d.address != "" && !d.ours() {
+		text = d.address + ": " + text
 	}
 	// A refusal can carry a page of text that only its maker can decode.
 	if head, _, cut := strings.Cut(text, " Encoded authorization failure message:"); cut {

@@ -2,15 +2,16 @@ package tf
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/go-version"
-	hcreleases "github.com/hashicorp/hc-install/releases"
-
 	"github.com/hashicorp/hc-install/product"
+	hcreleases "github.com/hashicorp/hc-install/releases"
 )
 
 // releases is the place that Terraform is installed from: its maker's, unless a
@@ -45,6 +46,10 @@ func (o Options) install(ctx context.Context) error {
 	if _, err := source.Install(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		// The library forgets why it unpacked nothing.
+		if errors.Is(err, fs.ErrNotExist) {
+			err = errors.New("what was downloaded does not have its checksum, or holds no terraform")
 		}
 		return fmt.Errorf("installing terraform %s into %s: %w; install terraform or tofu of version %s or newer yourself, and it is used instead", Installed, target, err, Minimum)
 	}

@@ -203,13 +203,16 @@ func began(t *testing.T, dir string) {
 	}
 }
 
-// finish makes what was left unmade, fast, and takes it away again.
-func finish(t *testing.T, b *Binary, dir string) {
+// finish makes what was left unmade, fast, and takes it away again. Terraform
+// was asked to end, or it was killed.
+func finish(t *testing.T, b *Binary, dir string, asked bool) {
 	t.Helper()
 	ctx := t.Context()
 	m := module(t, b, dir, "testdata/slow", map[string]any{"seconds": 0})
 	left, err := m.Resources(ctx)
-	if err != nil || !strings.Contains(strings.Join(left, " "), "terraform_data.first") {
+	// OpenTofu saves the state only now and then while it works, and one that was
+	// killed may know less.
+	if first := strings.Contains(strings.Join(left, " "), "terraform_data.first"); err != nil || !first && (asked || b.Name == "terraform") {
 		t.Fatalf("the state knows of %q, %v", left, err)
 	}
 	if _, err := m.Plan(ctx); err != nil {
@@ -249,7 +252,7 @@ func TestInterrupted(t *testing.T) {
 	if _, err := m.Plan(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the interruption: %v", err)
 	}
-	finish(t, b, dir)
+	finish(t, b, dir, true)
 }
 
 // While one process works on a state another is told so; once it was killed,
@@ -278,7 +281,7 @@ func TestKilledDriver(t *testing.T) {
 		t.Errorf("while another works on it: %v", err)
 	}
 	kill()
-	finish(t, b, dir)
+	finish(t, b, dir, false)
 }
 
 func TestDamagedState(t *testing.T) {

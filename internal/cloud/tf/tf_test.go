@@ -156,7 +156,7 @@ by multiple users at the same time.
 func TestDiagnoses(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"validation", validation, `run_id is "a b"; write letters, digits, dots, dashes and underscores, at most 100`},
-		{"frames", boxed, "creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 403, api error UnauthorizedOperation: You are not authorized to perform this operation (and one more error)"},
+		{"frames", boxed, `aws_instance.host["app"]: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 403, api error UnauthorizedOperation: You are not authorized to perform this operation (and one more error)`},
 		{"no detail", "Error: Saved plan is stale\n", "Saved plan is stale"},
 		{"detail", "\nError: Failed to query available provider packages\n\nCould not retrieve the list of available versions for provider hashicorp/aws:\ncould not connect.\n\nTo see more, run the following command:\n    terraform providers\n",
 			"Failed to query available provider packages: Could not retrieve the list of available versions for provider hashicorp/aws: could not connect. To see more, run the following command: terraform providers"},
@@ -187,7 +187,7 @@ func TestExplain(t *testing.T) {
 		input            bool
 	}{
 		{"input", validation, `run_id is "a b"; write`, true},
-		{"failure", boxed, "tofu apply: creating EC2 Instance", false},
+		{"failure", boxed, `tofu apply: aws_instance.host["app"]: creating EC2 Instance`, false},
 		{"failure names the log", boxed, "/run/terraform.log", false},
 		{"lock", lock, "another tofu is still working in /run; wait", false},
 		{"anything else", "exec:\n no such\tfile", "tofu apply in /run: exec: no such file", false},
