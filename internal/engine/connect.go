@@ -45,17 +45,20 @@ type Options struct {
 	Context string
 	// SSHOptions are passed to ssh in front of the destination.
 	SSHOptions []string
+	// Patience is how long calls are repeated while the engine cannot be reached;
+	// 0 means two minutes, or ten seconds for a socket on this machine.
+	Patience time.Duration
 	// Getenv reads the environment; nil means os.Getenv.
 	Getenv func(string) string
 }
 
 // Engine is one Docker Engine. It is safe for concurrent use.
 type Engine struct {
-	api    *client.Client
-	host   string
-	source string
-	// contact is when it was heard of.
-	contact *contact
+	api     *client.Client
+	host    string
+	source  string
+	contact *contact      // when it was heard of
+	limit   time.Duration // patience that was asked for, or 0
 }
 
 // endpoint is where an engine is, and how that was found out.
@@ -88,7 +91,7 @@ func Connect(ctx context.Context, o Options) (*Engine, error) {
 		return nil, explain(ctx, ep, err)
 	}
 	ep.contact.answer()
-	return &Engine{api: api, host: ep.host, source: ep.source, contact: ep.contact}, nil
+	return &Engine{api: api, host: ep.host, source: ep.source, contact: ep.contact, limit: o.Patience}, nil
 }
 
 // API is the client underneath, for what this package does not wrap.
@@ -257,7 +260,8 @@ func fromURL(host, source string, o Options) (endpoint, error) {
 			return bad("is not an ssh destination")
 		}
 		ep.opts = []client.Opt{
-			client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial}}),
+			// A connection costs a login and is kept: a window makes several calls at once.
+			client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 8}}),
 			client.WithHost(url),
 			client.WithDialContext(dial),
 		}

@@ -289,6 +289,12 @@ func (c *Container) PID(ctx context.Context) (int, error) {
 // Wait waits until the container has ended. A dropped connection is taken up
 // again.
 func (c *Container) Wait(ctx context.Context) (Exit, error) {
+	s, err := c.Ended(ctx)
+	return s.Exit, err
+}
+
+// Ended waits as Wait does and returns all of the container's state.
+func (c *Container) Ended(ctx context.Context) (State, error) {
 	_, err := retry(ctx, c.e, func() (struct{}, error) {
 		w := c.e.api.ContainerWait(ctx, c.ID, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
 		select {
@@ -304,10 +310,9 @@ func (c *Container) Wait(ctx context.Context) (Exit, error) {
 		}
 	})
 	if err != nil {
-		return Exit{}, c.wrap("waiting for", err)
+		return State{}, c.wrap("waiting for", err)
 	}
-	s, err := c.Inspect(ctx)
-	return s.Exit, err
+	return c.Inspect(ctx)
 }
 
 // Signal sends a signal to the container's process 1. When the link breaks

@@ -58,7 +58,7 @@ func (e *LostError) Unwrap() error { return e.Err }
 // what it is told.
 type contact struct {
 	mu    sync.Mutex
-	heard time.Time // last
+	broke time.Time // when a call broke off first since it was last heard of; zero: none has
 	lost  time.Time // when it was tried last after it was given up; zero: it is not given up
 	err   error     // of that attempt
 }
@@ -69,17 +69,24 @@ func (c *contact) answer() {
 		return
 	}
 	c.mu.Lock()
-	c.heard, c.lost, c.err = time.Now(), time.Time{}, nil
+	c.broke, c.lost, c.err = time.Time{}, time.Time{}, nil
 	c.mu.Unlock()
 }
 
-func (c *contact) last() time.Time {
+// breakOff notes that a call has broken off. It returns since when calls do, and
+// nothing is heard in between. A call may wait in silence for longer than any
+// patience before it breaks off: the silence does not count.
+func (c *contact) breakOff() time.Time {
+	now := time.Now()
 	if c == nil {
-		return time.Time{}
+		return now
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heard
+	if c.broke.IsZero() {
+		c.broke = now
+	}
+	return c.broke
 }
 
 // giveUp notes that the engine is lost.
@@ -108,7 +115,10 @@ func (c *contact) hope() (lost bool, err error) {
 
 // patience is how long the engine may not be heard of.
 func (e *Engine) patience() time.Duration {
-	if strings.HasPrefix(e.host, "unix://") {
+	switch {
+	case e.limit > 0:
+		return e.limit
+	case strings.HasPrefix(e.host, "unix://"):
 		return localPatience
 	}
 	return Patience
@@ -118,7 +128,7 @@ func (e *Engine) patience() time.Duration {
 // is down, with growing pauses. An engine that does not come back is a
 // *LostError; once it is lost, calls fail soon, until it is heard of again.
 func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, error) {
-	var since time.Time // when the engine was heard of last, as far as this call knows
+	var since time.Time // when calls began to break off
 	pause := 100 * time.Millisecond
 	for tries := 1; ; tries++ {
 		lost, err := e.contact.hope()
@@ -134,14 +144,8 @@ func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, er
 		if !dropped(err) || ctx.Err() != nil {
 			return v, err
 		}
-		// A call may have waited in silence for longer than the patience before it
-		// broke off: that it broke off is the first news.
-		if since.IsZero() {
-			since = time.Now()
-		}
-		if heard := e.contact.last(); heard.After(since) {
-			pause = 100 * time.Millisecond
-			since = heard
+		if s := e.contact.breakOff(); since.IsZero() || s.After(since) {
+			since, pause = s, 100*time.Millisecond // the first, or the first after an answer
 		}
 		if lost || tries == maxTries || time.Since(since)+pause > e.patience() {
 			err = &LostError{Host: e.host, For: time.Since(since), Err: err}

@@ -82,8 +82,9 @@ func Start(t testing.TB, n int) *Lab {
 		t.Fatalf("hoststest: %v", err)
 	}
 	l := &Lab{slot: s, t: t, IdentityFile: filepath.Join(s.dir, "id_ed25519"), KnownHosts: filepath.Join(s.dir, "known_hosts")}
+	holdStores()
 	t.Cleanup(func() {
-		if err := l.remove(); err != nil {
+		if err := errors.Join(l.remove(), releaseStores()); err != nil {
 			t.Errorf("hoststest: %v", err)
 		}
 	})
@@ -254,10 +255,17 @@ func (h *Host) LinkUp() {
 	}
 }
 
-// startSSH starts the host's sshd, whose sessions find the host's engine.
+// startSSH starts the host's sshd, whose sessions find the host's engine and a
+// home of the host's own.
 func (h *Host) startSSH() error {
 	key := filepath.Join(h.dir, "ssh_host_key")
 	if err := command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", h.Name, "-f", key); err != nil {
+		return err
+	}
+	// A home of its own: what this machine's user has in a start-up file of a shell
+	// is none of the host's.
+	home := filepath.Join(h.dir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
 	config := fmt.Sprintf(`Port %d
@@ -277,8 +285,8 @@ MaxSessions 200
 PrintMotd no
 PrintLastLog no
 Subsystem sftp internal-sftp
-SetEnv DOCKER_HOST=unix://%s
-`, h.SSHPort, h.Address, key, filepath.Join(h.dir, "sshd.pid"), h.lab.IdentityFile, h.Socket)
+SetEnv DOCKER_HOST=unix://%s HOME=%s
+`, h.SSHPort, h.Address, key, filepath.Join(h.dir, "sshd.pid"), h.lab.IdentityFile, h.Socket, home)
 	file := filepath.Join(h.dir, "sshd_config")
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return err
@@ -363,8 +371,50 @@ func (h *Host) api() (*client.Client, error) {
 }
 
 // Load copies images, name to tag, from another engine to the host's. Those
-// that are there already are left alone.
+// that are there already are left alone. The daemon of a host without any image
+// is started anew meanwhile, because files that another host has already are
+// linked rather than copied.
 func (h *Host) Load(ctx context.Context, from *engine.Engine, images map[string]string) error {
+	key, err := imageKey(ctx, from, images)
+	if err != nil {
+		return fmt.Errorf("copying images to host %s: %w", h.Name, err)
+	}
+	if !h.bare(ctx) {
+		return h.copy(ctx, from, images)
+	}
+	s := storeOf(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.filled {
+		return h.restarted(func() error { return s.give(h) })
+	}
+	if err := h.copy(ctx, from, images); err != nil {
+		return err
+	}
+	return h.restarted(func() error { return s.take(h) })
+}
+
+// bare reports whether the host's engine has no image.
+func (h *Host) bare(ctx context.Context) bool {
+	api, err := h.api()
+	if err != nil {
+		return false
+	}
+	defer api.Close()
+	list, err := api.ImageList(ctx, client.ImageListOptions{All: true})
+	return err == nil && len(list.Items) == 0
+}
+
+// restarted does something while the host's daemon is stopped.
+func (h *Host) restarted(do func() error) error {
+	if err := h.StopDaemon(); err != nil {
+		return err
+	}
+	return errors.Join(do(), h.StartDaemon())
+}
+
+// copy copies the images that are missing through the engines' interfaces.
+func (h *Host) copy(ctx context.Context, from *engine.Engine, images map[string]string) error {
 	api, err := h.api()
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	l.mu.Lock()
 	l.tools[h] = c
 	l.mu.Unlock()
-	release, err := lease(ctx, c)
+	release, err := lease(ctx, c, l.cfg.silence)
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,23 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 // just have been killed, is waited for until it is clear which. This run itself
 // is only ever dead: its results folder is locked for this process.
 func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
+	began := time.Now()
 	for waiting := false; ; waiting = true {
 		connected, _, err := runs(ctx, h.Engine, l.cfg.scope, 0)
 		if err != nil {
 			return nil, err
 		}
 		if slices.Contains(connected, l.cfg.RunID) {
+			// What marks it may be left of this very run, from before its link broke.
+			if left := l.cfg.silence + 5*time.Second - time.Since(began); h.HostNetwork && left > 0 {
+				if !waiting {
+					l.cfg.Say("waiting up to %.0f s for host %s to notice that the connection of run %s is gone", left.Seconds(), h.Name, l.cfg.RunID)
+				}
+				if err := pause(ctx); err != nil {
+					return nil, err
+				}
+				continue
+			}
 			return nil, fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
 		}
 		if len(connected) > 0 {
@@ -169,30 +180,39 @@ func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
 		if !waiting {
 			l.cfg.Say("waiting up to %s to see whether run %s is being measured", l.cfg.infancy, young[0])
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(500 * time.Millisecond):
+		if err := pause(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// leaseCommand lives as long as its input does, and no longer than 90 s after the
-// last line of it: the end of a driver whose link is down shows in
-// nothing else.
-const leaseCommand = "while read -r -t 90 _; do :; done"
+// pause waits for a moment, or until the context ends.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(500 * time.Millisecond):
+		return nil
+	}
+}
 
-// leaseBeat is how often the driver writes such a line.
-const leaseBeat = 10 * time.Second
+// leaseCommand lives as long as its input does, and no longer than $0 seconds
+// after the last line of it: that the driver's link is down for good shows in
+// nothing else.
+const leaseCommand = `while read -r -t "$0" _; do :; done`
+
+// silence is that time. Nobody takes a host from a driver that may yet come
+// back.
+const silence = engine.Patience + 30*time.Second
 
 // lease starts a process in the container that lives as long as this one. When
 // its connection breaks it is started again.
-func lease(ctx context.Context, c *engine.Container) (release func(), err error) {
+func lease(ctx context.Context, c *engine.Container, silence time.Duration) (release func(), err error) {
 	leaseCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan error, 1)
 	go func() {
 		for {
-			err := holdLease(leaseCtx, c)
+			err := holdLease(leaseCtx, c, silence)
 			select {
 			case done <- err: // the first one is of interest
 			default:
@@ -225,13 +245,13 @@ func lease(ctx context.Context, c *engine.Container) (release func(), err error)
 
 // holdLease runs the process once and writes to it until its connection breaks
 // or the context ends.
-func holdLease(ctx context.Context, c *engine.Container) error {
+func holdLease(ctx context.Context, c *engine.Container, silence time.Duration) error {
 	r, w := io.Pipe()
 	defer w.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
-		beat := time.NewTicker(leaseBeat)
+		beat := time.NewTicker(silence / 10)
 		defer beat.Stop()
 		for {
 			if _, err := w.Write([]byte("\n")); err != nil {
@@ -245,7 +265,7 @@ func holdLease(ctx context.Context, c *engine.Container) error {
 			}
 		}
 	}()
-	_, err := c.Exec(ctx, r, "bash", "-c", leaseCommand)
+	_, err := c.Exec(ctx, r, "bash", "-c", leaseCommand, strconv.Itoa(int(silence.Seconds())))
 	r.Close()
 	return err
 }

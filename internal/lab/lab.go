@@ -95,6 +95,7 @@ type Config struct {
 	outFile string            // where the load generator writes
 	scope   map[string]string // further labels on everything; other things are not looked at
 	infancy time.Duration     // in place of the constant
+	silence time.Duration     // the same
 }
 
 // Lab is the hosts of a run with what runs on them.
@@ -134,6 +135,9 @@ func New(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	cfg.Say, cfg.Trace = oneAtATime(cfg.Say), oneAtATime(cfg.Trace)
 	if cfg.infancy == 0 {
 		cfg.infancy = infancy
+	}
+	if cfg.silence == 0 {
+		cfg.silence = silence
 	}
 	if cfg.outFile == "" {
 		cfg.outFile = "/tmp/percore.oha.json"

@@ -90,7 +90,8 @@ func checkShares(w protocol.Load, n int) error {
 type generator struct {
 	host *Host
 	c    *engine.Container
-	pid  int // on its host; 0 where nobody asked
+	pid  int          // on its host; 0 where nobody asked
+	end  engine.State // of its container
 	load protocol.Load
 	held bool   // whether it waits for the gate
 	out  []byte // what it wrote
@@ -110,7 +111,7 @@ func (l *Lab) Generate(ctx context.Context, s protocol.Server, w protocol.Load) 
 		return nil, err
 	}
 	for try := 1; ; try++ {
-		out, err := l.generate(ctx, w)
+		out, err := l.generate(ctx, w, try)
 		if errors.Is(err, errLate) && try < starts {
 			continue
 		}
@@ -123,7 +124,7 @@ func (l *Lab) Generate(ctx context.Context, s protocol.Server, w protocol.Load) 
 	}
 }
 
-func (l *Lab) generate(ctx context.Context, w protocol.Load) (out [][]byte, err error) {
+func (l *Lab) generate(ctx context.Context, w protocol.Load, try int) (out [][]byte, err error) {
 	gens, err := l.createLoads(ctx, w)
 	defer func() { err = errors.Join(err, l.removeLoads(ctx, gens)) }()
 	if err != nil {
@@ -131,7 +132,7 @@ func (l *Lab) generate(ctx context.Context, w protocol.Load) (out [][]byte, err 
 	}
 	err = l.startLoads(ctx, gens, false)
 	if err == nil {
-		err = l.runLoads(ctx, gens, l.lastReadings().aheadOf())
+		err = l.runLoads(ctx, gens, l.lastReadings().aheadOf(), try)
 	}
 	return outputs(gens), err
 }
@@ -239,8 +240,8 @@ func (l *Lab) startLoads(ctx context.Context, gens []*generator, pids bool) erro
 
 // letGo starts the load generators, or opens their gates: one at once, several
 // at one instant. ahead is how far each host's clock is ahead of the first load
-// host's.
-func (l *Lab) letGo(ctx context.Context, gens []*generator, ahead map[*Host]time.Duration) error {
+// host's; a later try leaves more time.
+func (l *Lab) letGo(ctx context.Context, gens []*generator, ahead map[*Host]time.Duration, try int) error {
 	first := gens[0]
 	if !first.held {
 		if err := first.c.Start(ctx); err != nil {
@@ -260,7 +261,7 @@ func (l *Lab) letGo(ctx context.Context, gens []*generator, ahead map[*Host]time
 			return fmt.Errorf("the engine at %s does not say what time it is", first.host.Engine.Host())
 		}
 		// The answer is as old as its way back took, which shortens the lead.
-		at = info.Time.Add(lead + 2*time.Since(asked))
+		at = info.Time.Add(lead<<(try-1) + 2*time.Since(asked))
 	}
 	var group errgroup.Group
 	for _, g := range gens {
@@ -282,8 +283,8 @@ func (l *Lab) letGo(ctx context.Context, gens []*generator, ahead map[*Host]time
 
 // runLoads lets the load generators go, waits for them and collects what they
 // wrote. Whatever fails, none goes on running.
-func (l *Lab) runLoads(ctx context.Context, gens []*generator, ahead map[*Host]time.Duration) error {
-	if err := l.letGo(ctx, gens, ahead); err != nil {
+func (l *Lab) runLoads(ctx context.Context, gens []*generator, ahead map[*Host]time.Duration, try int) error {
+	if err := l.letGo(ctx, gens, ahead, try); err != nil {
 		return errors.Join(err, l.kill(ctx, gens))
 	}
 	wait, stop := context.WithCancelCause(ctx)
@@ -292,8 +293,9 @@ func (l *Lab) runLoads(ctx context.Context, gens []*generator, ahead map[*Host]t
 	var group errgroup.Group
 	for i, g := range gens {
 		group.Go(func() error {
-			exit, err := l.awaitLoad(wait, g)
-			if err == nil && exit.Code == windowrun.CodeLate && g.held {
+			var err error
+			g.end, err = l.awaitLoad(wait, g)
+			if err == nil && g.end.Exit.Code == windowrun.CodeLate && g.held {
 				err = errLate
 				stop(err) // the others measure nothing that is wanted
 			}
@@ -348,27 +350,26 @@ func (l *Lab) removeLoads(ctx context.Context, gens []*generator) error {
 // its window, a request timeout and a margin is killed. A driver that was cut
 // off looks first whether it has ended meanwhile, and counts the time by the
 // host's clock.
-func (l *Lab) awaitLoad(ctx context.Context, g *generator) (engine.Exit, error) {
+func (l *Lab) awaitLoad(ctx context.Context, g *generator) (engine.State, error) {
 	limit := g.load.Duration + g.load.Timeout + margin
 	for left := limit; ; {
 		wait, cancel := context.WithTimeout(ctx, left)
-		exit, err := g.c.Wait(wait)
+		state, err := g.c.Ended(wait)
 		expired := wait.Err() != nil
 		cancel()
 		if err == nil || !expired || ctx.Err() != nil {
-			return exit, err
+			return state, err
 		}
-		state, err := g.c.Inspect(ctx)
-		if err != nil || !state.Running {
-			return state.Exit, err
+		if state, err = g.c.Inspect(ctx); err != nil || !state.Running {
+			return state, err
 		}
 		info, err := g.host.Engine.Info(ctx)
 		if err != nil {
-			return engine.Exit{}, err
+			return engine.State{}, err
 		}
 		held := time.Duration(0) // how long it waited for the gate
 		if g.held {
-			held = g.gate.Sub(g.started) + lead + time.Second
+			held = g.gate.Sub(g.started) + lead<<starts
 		}
 		left = limit + held - info.Time.Sub(state.Started)
 		if info.Time.IsZero() { // an engine that does not say what time it is
@@ -378,18 +379,14 @@ func (l *Lab) awaitLoad(ctx context.Context, g *generator) (engine.Exit, error) 
 			cleanup, cancel := l.cleanup(ctx)
 			defer cancel()
 			_ = g.c.Signal(cleanup, "KILL")
-			return engine.Exit{}, fmt.Errorf("load generator: container %s on %s did not end within %s, the window's %s with its request timeout and a margin; it was killed", g.c.Name, g.c.Engine().Host(), limit, g.load.Duration)
+			return engine.State{}, fmt.Errorf("load generator: container %s on %s did not end within %s, the window's %s with its request timeout and a margin; it was killed", g.c.Name, g.c.Engine().Host(), limit, g.load.Duration)
 		}
 	}
 }
 
 // collectLoad reads what an ended load generator left.
 func (l *Lab) collectLoad(ctx context.Context, g *generator) error {
-	c := g.c
-	state, err := c.Inspect(ctx)
-	if err != nil {
-		return err
-	}
+	c, state := g.c, g.end
 	g.span = span{state.Started, state.Finished}
 	if state.Exit.OOMKilled {
 		return fmt.Errorf("load generator: container %s on %s ran out of its %s of memory and was killed; give role load more memory in the profile, or take fewer connections",
@@ -500,7 +497,7 @@ func (l *Lab) Measure(ctx context.Context, s protocol.Server, w protocol.Load) (
 		return protocol.Measurement{}, err
 	}
 	for try := 1; ; try++ {
-		m, err := l.measure(ctx, srv, w)
+		m, err := l.measure(ctx, srv, w, try)
 		if errors.Is(err, errLate) && try < starts {
 			continue
 		}
@@ -508,7 +505,7 @@ func (l *Lab) Measure(ctx context.Context, s protocol.Server, w protocol.Load) (
 	}
 }
 
-func (l *Lab) measure(ctx context.Context, srv *server, w protocol.Load) (m protocol.Measurement, err error) {
+func (l *Lab) measure(ctx context.Context, srv *server, w protocol.Load, try int) (m protocol.Measurement, err error) {
 	samplers := l.samplerHosts()
 	var gens []*generator
 	defer func() {
@@ -549,7 +546,7 @@ func (l *Lab) measure(ctx context.Context, srv *server, w protocol.Load) (m prot
 		return m, errors.Join(err, l.serverGone(collect, srv))
 	}
 
-	loadErr := l.runLoads(ctx, gens, hosts.aheadOf())
+	loadErr := l.runLoads(ctx, gens, hosts.aheadOf(), try)
 	if errors.Is(loadErr, errLate) {
 		return m, loadErr
 	}
