@@ -58,7 +58,7 @@ func loading(t *testing.T, c *command, h *hoststest.Host, duration string) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	for end := time.Now().Add(4 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		select {
 		case <-c.done:
 			t.Fatalf("percore ended before a window with exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
@@ -74,7 +74,7 @@ func loading(t *testing.T, c *command, h *hoststest.Host, duration string) {
 			}
 		}
 	}
-	t.Fatal("waited four minutes for a window")
+	t.Fatalf("waited ten minutes for a window\n%s", c.out.String())
 }
 
 // wiredPreset has windows that can be told from warm-ups and are long enough to

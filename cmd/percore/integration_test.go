@@ -70,7 +70,7 @@ func percore(t *testing.T, results string, args ...string) *command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &command{Cmd: exec.Command(path, append(args, "--results", results, "--root", "../..")...)}
+	c := &command{Cmd: exec.Command(path, append([]string{"--results", results, "--root", "../.."}, args...)...)}
 	c.Stdout, c.Stderr = &c.out, &c.out
 	return c
 }

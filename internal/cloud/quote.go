@@ -73,7 +73,7 @@ func (d *Driver) aws(ctx context.Context) (*awsx.Client, error) {
 	if region == "" && d.profile.Cloud != nil {
 		region = d.profile.Cloud.Region
 	}
-	return awsx.Open(ctx, awsx.Options{Region: region, Profile: d.f.state.AWSProfile})
+	return awsx.Open(ctx, awsx.Options{Region: region, Profile: d.f.state.AWSProfile, Say: d.o.Console.Printf})
 }
 
 func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
@@ -84,7 +84,7 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 		return nil, err
 	}
 	request := awsx.RequestOf(d.profile)
-	request.SSHFrom = s.SSHFrom
+	request.RunID, request.SSHFrom = s.ID, s.SSHFrom
 	if s.Zone != "" {
 		request.Zone = s.Zone
 	}
@@ -115,8 +115,11 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s; write a longer cloud.lifetime into the profile, or take a shorter preset", s.Preset, ui.Clock(length), ui.Clock(life))
 	}
 	estimate := prices.Estimate(request, length)
-	if len(estimate.Unpriced) > 0 {
-		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs; give --prices a table that has it", strings.Join(estimate.Unpriced, ", "), c.Region)
+	if types := prices.UnpricedTypes(request); len(types) > 0 {
+		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs; give --prices a table that has it", strings.Join(types, ", "), c.Region)
+	}
+	for _, what := range estimate.Unpriced {
+		d.say("note: there is no price of %s, so it is not in the sum", what)
 	}
 	for _, item := range estimate.Items {
 		d.say("  %-40s $%.4f an hour", item.What, item.PerHour)

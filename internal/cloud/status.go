@@ -17,6 +17,7 @@ import (
 	"github.com/percore/percore/internal/cloud/machines"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/sizing"
 	"github.com/percore/percore/internal/ui"
 )
 
@@ -152,7 +153,15 @@ type SweepOptions struct {
 // Sweep lists everything of percore's in a region, with age and cost, and
 // deletes it once the user has said yes.
 func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
-	c, err := awsx.Open(ctx, awsx.Options{Region: o.Region, Profile: o.AWSProfile})
+	ao := awsx.Options{Region: o.Region, Profile: o.AWSProfile, Say: o.Console.Printf}
+	if o.Prices != "" {
+		table, err := sizing.ReadPrices(o.Prices)
+		if err != nil {
+			return err
+		}
+		ao.Prices = &table
+	}
+	c, err := awsx.Open(ctx, ao)
 	if err != nil {
 		return err
 	}
