@@ -3,7 +3,6 @@
 package tf
 
 import (
-	"context"
 	"crypto/sha1"
 	"fmt"
 	"maps"
@@ -13,9 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/config"
-
-	"github.com/percore/percore/internal/cloud/awswire"
 	"github.com/percore/percore/internal/cloud/mototest"
 )
 
@@ -98,31 +94,6 @@ func aws(t *testing.T) (server *mototest.Server, dir string) {
 		t.Fatal(err)
 	}
 	return server, dir
-}
-
-// tagged counts what has the run's tag, by its kind.
-func tagged(t *testing.T) map[string]int {
-	t.Helper()
-	cfg, err := config.LoadDefaultConfig(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tags awswire.ResourceTags
-	params := awswire.Params{}.Filter("key", "percore:run").Filter("value", "r1")
-	c := awswire.New(cfg, nil)
-	if err := c.EC2(t.Context(), "DescribeTags", params, &tags); err != nil {
-		t.Fatal(err)
-	}
-	count := map[string]int{}
-	for _, tag := range tags.Tags {
-		count[tag.Kind]++
-	}
-	var groups awswire.PlacementGroups
-	if err := c.EC2(t.Context(), "DescribePlacementGroups", awswire.Params{}.Filter("tag:percore:run", "r1"), &groups); err != nil {
-		t.Fatal(err)
-	}
-	count["placement-group"] = len(groups.Groups)
-	return count
 }
 
 // planned is the values of what the last Plan would make, by address.
@@ -223,7 +194,7 @@ func TestAWS(t *testing.T) {
 	if lab.Machines[0].Image == lab.Machines[1].Image {
 		t.Error("two architectures have one image")
 	}
-	count := tagged(t)
+	count := server.Tagged("percore:run", "r1")
 	for kind, want := range map[string]int{"instance": 4, "volume": 4, "network-interface": 4, "vpc": 1, "subnet": 1, "internet-gateway": 1, "route-table": 1, "security-group": 2, "key-pair": 1, "placement-group": 1} {
 		if count[kind] != want {
 			t.Errorf("%d of kind %s have the run's tag, want %d", count[kind], kind, want)

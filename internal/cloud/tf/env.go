@@ -2,6 +2,7 @@ package tf
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -28,6 +29,12 @@ func environment(environ []string) map[string]string {
 	env = tfexec.CleanEnv(env)
 	for _, k := range misleading {
 		delete(env, k)
+	}
+	// About one that is not there, every command would warn.
+	if config := env["TF_CLI_CONFIG_FILE"]; config != "" {
+		if _, err := os.Stat(config); err != nil {
+			delete(env, "TF_CLI_CONFIG_FILE")
+		}
 	}
 	env["CHECKPOINT_DISABLE"] = "1"
 	return env

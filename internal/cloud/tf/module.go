@@ -108,8 +108,6 @@ func Open(bin *Binary, dir, moduleDir string, vars any, out io.Writer) (*Module,
 		return nil, err
 	}
 	m.watch = &watcher{log: log.Name(), out: out, secrets: m.secrets}
-	m.loud.SetStdout(m.watch)
-	m.loud.SetStderr(m.watch)
 	return m, nil
 }
 
@@ -253,8 +251,8 @@ func (m *Module) Destroy(ctx context.Context) error {
 	}
 	// What is only looked up for making machines, such as an image, may be gone
 	// meanwhile, and must not keep them.
-	if destroy(false) == nil {
-		return nil
+	if second := destroy(false); second == nil || ctx.Err() != nil {
+		return second
 	}
 	return err
 }
@@ -283,11 +281,25 @@ func (m *Module) run(ctx context.Context, t *tfexec.Terraform, what string, do f
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// Terraform is killed with the thread that started it, which must not end
+	// before the driver does.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if t == m.loud {
 		if err := m.watch.begin(what); err != nil {
 			return err
 		}
 		defer m.watch.end()
+		// The library asks for the version first and keeps it: nobody else needs
+		// to read that.
+		if _, _, err := t.Version(ctx, false); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return m.explain(what, err)
+		}
+		t.SetStdout(m.watch)
+		t.SetStderr(m.watch)
 	}
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -304,11 +316,6 @@ func (m *Module) run(ctx context.Context, t *tfexec.Terraform, what string, do f
 		cancel()
 	})
 	defer stop()
-
-	// Terraform is killed with the thread that started it, which must not end
-	// before the driver does.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	err := do(inner, t)
 	if ctx.Err() != nil {
 		if err == nil && what != "show" && what != "output" && what != "state" {

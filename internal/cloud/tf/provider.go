@@ -35,7 +35,7 @@ func provider(dir string) (*offline, error) {
 		return &offline{config: fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"hashicorp/aws\" = %s\n  }\n  direct {}\n}\n", quote(dir))}, nil
 	}
 	if registries, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "*", "hashicorp", "aws")); len(registries) > 0 {
-		return &offline{install: true, config: fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path    = %s\n    include = [\"*/hashicorp/aws\"]\n  }\n  direct {\n    exclude = [\"*/hashicorp/aws\"]\n  }\n}\n", quote(dir))}, nil
+		return &offline{install: true, config: fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path    = %s\n    include = [\"hashicorp/aws\"]\n  }\n  direct {\n    exclude = [\"hashicorp/aws\"]\n  }\n}\n", quote(dir))}, nil
 	}
 	return nil, fail.Input("%s is %s, which holds neither terraform-provider-aws nor a mirror with hashicorp/aws; write the folder of one of them, or leave it out", ProviderDir, dir)
 }

@@ -136,7 +136,7 @@ func TestHosts(t *testing.T) {
 		t.Errorf("there is %q, %v", left, err)
 	}
 	// What only a program reads, or is to be shown by another, is not logged.
-	if log, err := os.ReadFile(filepath.Join(dir, logFile)); err != nil || !bytes.Contains(log, []byte("Apply complete")) || bytes.Contains(log, []byte(`"lineage"`)) {
+	if log, err := os.ReadFile(filepath.Join(dir, logFile)); err != nil || !bytes.Contains(log, []byte("Apply complete")) || bytes.Contains(log, []byte(`"lineage"`)) || bytes.Contains(log, []byte(`"terraform_version"`)) {
 		t.Errorf("log %s: %v", log, err)
 	}
 	if err := again.Destroy(ctx); err != nil {
@@ -298,5 +298,36 @@ func TestDamagedState(t *testing.T) {
 		if err := do(); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "terraform.tfstate.backup") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s on a damaged state: %v", name, err)
 		}
+	}
+}
+
+// What is only looked up for making machines need not be there to destroy them.
+func TestDestroyWithoutLookup(t *testing.T) {
+	ctx, b, dir := t.Context(), binary(t), t.TempDir()
+	image := filepath.Join(t.TempDir(), "image.tfstate")
+	if err := os.WriteFile(image, []byte(`{"version":4,"terraform_version":"1.9.0","serial":1,"lineage":"x","outputs":{"id":{"value":"ami-1","type":"string"}},"resources":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := module(t, b, dir, "testdata/lookup", map[string]any{"path": image})
+	if _, err := m.Plan(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Apply(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(image); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Plan(ctx); err == nil || !strings.Contains(err.Error(), "data.terraform_remote_state.image") {
+		t.Errorf("a lookup of what is gone: %v", err)
+	}
+	if err := m.Destroy(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := m.Resources(ctx); err != nil || len(left) != 0 {
+		t.Errorf("after it was destroyed there is %q, %v", left, err)
+	}
+	if log, err := os.ReadFile(filepath.Join(dir, logFile)); err != nil || bytes.Count(log, []byte("Z destroy\n")) != 2 {
+		t.Errorf("it was to be tried twice: %s, %v", log, err)
 	}
 }

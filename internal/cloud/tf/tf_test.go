@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -82,12 +83,19 @@ func TestFind(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "mine")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	environ := []string{"HOME=/root", "TF_CLI_ARGS=-parallelism=1", "TF_CLI_ARGS_plan=-refresh=false", "TF_VAR_region=mars", "TF_LOG=TRACE",
-		"TF_DATA_DIR=/elsewhere", "TF_WORKSPACE=other", "TF_IN_AUTOMATION=1", "TF_CLI_CONFIG_FILE=/mine", "AWS_PROFILE=x", "TF_LOG_PATH="}
+		"TF_DATA_DIR=/elsewhere", "TF_WORKSPACE=other", "TF_IN_AUTOMATION=1", "TF_CLI_CONFIG_FILE=" + config, "AWS_PROFILE=x", "TF_LOG_PATH="}
 	env := environment(environ)
-	want := []string{"AWS_PROFILE=x", "CHECKPOINT_DISABLE=1", "HOME=/root", "TF_CLI_CONFIG_FILE=/mine"}
+	want := []string{"AWS_PROFILE=x", "CHECKPOINT_DISABLE=1", "HOME=/root", "TF_CLI_CONFIG_FILE=" + config}
 	if got := pairs(env); !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
+	}
+	if _, ok := environment([]string{"TF_CLI_CONFIG_FILE=" + config + "-gone"})["TF_CLI_CONFIG_FILE"]; ok {
+		t.Error("a configuration that is not there was kept")
 	}
 	if got := ignored(environ); got != "TF_CLI_ARGS, TF_CLI_ARGS_plan, TF_DATA_DIR, TF_LOG, TF_VAR_region and TF_WORKSPACE are" {
 		t.Errorf("ignored: %s", got)
@@ -369,4 +377,36 @@ func list(t *testing.T, dir string) []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+func TestWatcher(t *testing.T) {
+	var out strings.Builder
+	w := &watcher{log: filepath.Join(t.TempDir(), logFile), out: &out, secrets: []string{"wJalrXUtnFEMI"}}
+	if w.interrupted(0) {
+		t.Error("before anything ran it was interrupted")
+	}
+	if err := w.begin("apply"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write([]byte("key wJalrXUtnFEMI\n")); err != nil {
+		t.Fatal(err)
+	}
+	if w.interrupted(0) {
+		t.Error("it was interrupted before it said so")
+	}
+	for range 2 {
+		if _, err := w.Write([]byte("Interrupt received.\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !w.interrupted(time.Minute) {
+		t.Error("it said that it was interrupted, and nobody heard")
+	}
+	w.end()
+	if out.String() != "key [redacted]\nInterrupt received.\nInterrupt received.\n" {
+		t.Errorf("it passed on %q", out.String())
+	}
+	if log, err := os.ReadFile(w.log); err != nil || !strings.HasSuffix(string(log), " apply\n"+out.String()) {
+		t.Errorf("log %q, %v", log, err)
+	}
 }
