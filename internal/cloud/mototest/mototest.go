@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,17 +144,35 @@ func (s *Server) Setenv(t *testing.T) {
 // policies name them: ec2:RunInstances.
 func (s *Server) Actions() []string {
 	s.t.Helper()
-	answer, err := http.Get(s.URL + "/percore/actions")
+	var actions []string
+	s.ask("/percore/actions", &actions)
+	slices.Sort(actions)
+	return actions
+}
+
+// Tagged counts what has a tag, by its kind as EC2 names it: vpc, key-pair. It
+// asks the server's own memory and not the API that it plays.
+func (s *Server) Tagged(key, value string) map[string]int {
+	s.t.Helper()
+	kinds := map[string]int{}
+	s.ask("/percore/tagged?"+url.Values{"key": {key}, "value": {value}}.Encode(), &kinds)
+	return kinds
+}
+
+// ask asks the harness that is around moto.
+func (s *Server) ask(path string, out any) {
+	s.t.Helper()
+	answer, err := http.Get(s.URL + path)
 	if err != nil {
 		s.t.Fatalf("moto: %v", err)
 	}
 	defer answer.Body.Close()
-	var actions []string
-	if err := json.NewDecoder(answer.Body).Decode(&actions); err != nil {
-		s.t.Fatalf("moto: the list of actions: %v", err)
+	if answer.StatusCode != http.StatusOK {
+		s.t.Fatalf("moto: %s is answered by %s", path, answer.Status)
 	}
-	slices.Sort(actions)
-	return actions
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		s.t.Fatalf("moto: the answer of %s: %v", path, err)
+	}
 }
 
 // clean is the environment without the user's AWS and without proxies.

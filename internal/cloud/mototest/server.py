@@ -3,8 +3,9 @@
     server.py PORTFILE
 
 moto plays AWS. What percore needs and moto has not is added here: Debian's
-public image parameters, the quota of running vCPUs, placement groups, and a list of the
-actions that were called, at GET /percore/actions.
+public image parameters, the quota of running vCPUs, placement groups, a list of the
+actions that were called, at GET /percore/actions, and how many of which kind have a tag,
+at GET /percore/tagged?key=KEY&value=VALUE.
 
 Environment: PERCORE_MOTO_VCPUS is the quota of every family (64),
 PERCORE_MOTO_PLACEMENT_GROUPS=no leaves placement groups as unknown as they are
@@ -59,6 +60,7 @@ import moto.ec2.models.tags as ec2_tags  # noqa: E402
 import moto.ec2.responses as ec2_responses  # noqa: E402
 import moto.servicequotas.models as quotas  # noqa: E402
 import moto.ssm.models as ssm  # noqa: E402
+from moto.ec2 import ec2_backends  # noqa: E402
 from moto.core.responses import ActionResult  # noqa: E402
 from moto.ec2.exceptions import EC2ClientError  # noqa: E402
 from moto.moto_server.werkzeug_app import (  # noqa: E402
@@ -230,6 +232,22 @@ def action_of(environ, body):
     return service.group(1) + ":" + action[0] if action else None
 
 
+# ----------------------------------------------------------- what has a tag
+
+
+def tagged(key, value):
+    """How many resources have the tag, by kind."""
+    kinds = []
+    for regions in list(ec2_backends.values()):
+        for backend in list(regions.values()):
+            found = backend.describe_tags({"key": [key], "value": [value]})
+            kinds += [t["resource_type"] for t in found if (t["key"], t["value"]) == (key, value)]
+    for mine in list(groups.values()):
+        for group in list(mine.values()):
+            kinds += ["placement-group" for t in group["Tags"] if (t["Key"], t["Value"]) == (key, value)]
+    return {kind: kinds.count(kind) for kind in kinds}
+
+
 class Recorder:
     def __init__(self, app):
         self.app = app
@@ -238,6 +256,10 @@ class Recorder:
         if environ.get("PATH_INFO") == "/percore/actions":
             start_response("200 OK", [("Content-Type", "application/json")])
             return [json.dumps(actions).encode()]
+        if environ.get("PATH_INFO") == "/percore/tagged":
+            query = dict(urllib.parse.parse_qsl(environ.get("QUERY_STRING", "")))
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps(tagged(query["key"], query["value"])).encode()]
         length = int(environ.get("CONTENT_LENGTH") or 0)
         if length:
             body = environ["wsgi.input"].read(length)
