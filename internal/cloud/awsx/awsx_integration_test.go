@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/percore/percore/internal/cloud/iampolicy"
 	"github.com/percore/percore/internal/cloud/mototest"
 	"github.com/percore/percore/internal/fail"
@@ -173,179 +177,129 @@ type maker struct {
 	c *Client
 }
 
-func (m maker) call(action string, p awswire.Params, out any) {
+// made is the answer of a call that makes something.
+func made[Out any](m maker, out *Out, err error) *Out {
 	m.t.Helper()
-	if err := m.c.wire.EC2(m.t.Context(), action, p, out); err != nil {
-		m.t.Fatalf("%s: %v", action, err)
+	if err != nil {
+		m.t.Fatal(err)
 	}
+	return out
+}
+
+// with is what something of a kind is tagged with; no tags make none.
+func with(kind types.ResourceType, tags map[string]string) []types.TagSpecification {
+	if len(tags) == 0 {
+		return nil
+	}
+	spec := types.TagSpecification{ResourceType: kind}
+	for _, k := range slices.Sorted(maps.Keys(tags)) {
+		spec.Tags = append(spec.Tags, types.Tag{Key: aws.String(k), Value: aws.String(tags[k])})
+	}
+	return []types.TagSpecification{spec}
+}
+
+func (m maker) vpc(tags map[string]string) *string {
+	m.t.Helper()
+	out, err := m.c.ec2.CreateVpc(m.t.Context(), &ec2.CreateVpcInput{CidrBlock: aws.String("10.77.0.0/16"), TagSpecifications: with(types.ResourceTypeVpc, tags)})
+	return made(m, out, err).Vpc.VpcId
+}
+
+func (m maker) subnet(vpc *string, tags map[string]string) *string {
+	m.t.Helper()
+	out, err := m.c.ec2.CreateSubnet(m.t.Context(), &ec2.CreateSubnetInput{
+		VpcId: vpc, CidrBlock: aws.String("10.77.0.0/24"), AvailabilityZone: aws.String("us-east-1a"), TagSpecifications: with(types.ResourceTypeSubnet, tags),
+	})
+	return made(m, out, err).Subnet.SubnetId
+}
+
+func (m maker) gateway(vpc *string, tags map[string]string) *string {
+	m.t.Helper()
+	out, err := m.c.ec2.CreateInternetGateway(m.t.Context(), &ec2.CreateInternetGatewayInput{TagSpecifications: with(types.ResourceTypeInternetGateway, tags)})
+	id := made(m, out, err).InternetGateway.InternetGatewayId
+	done, err := m.c.ec2.AttachInternetGateway(m.t.Context(), &ec2.AttachInternetGatewayInput{InternetGatewayId: id, VpcId: vpc})
+	made(m, done, err)
+	return id
+}
+
+func (m maker) routes(vpc, subnet *string, tags map[string]string) *string {
+	m.t.Helper()
+	out, err := m.c.ec2.CreateRouteTable(m.t.Context(), &ec2.CreateRouteTableInput{VpcId: vpc, TagSpecifications: with(types.ResourceTypeRouteTable, tags)})
+	id := made(m, out, err).RouteTable.RouteTableId
+	done, err := m.c.ec2.AssociateRouteTable(m.t.Context(), &ec2.AssociateRouteTableInput{RouteTableId: id, SubnetId: subnet})
+	made(m, done, err)
+	return id
+}
+
+func (m maker) group(vpc *string, name string, tags map[string]string) *string {
+	m.t.Helper()
+	out, err := m.c.ec2.CreateSecurityGroup(m.t.Context(), &ec2.CreateSecurityGroupInput{
+		VpcId: vpc, GroupName: aws.String(name), Description: aws.String("x"), TagSpecifications: with(types.ResourceTypeSecurityGroup, tags),
+	})
+	return made(m, out, err).GroupId
 }
 
 // half makes what an apply leaves behind that fails half way, and returns the
 // ids of it all.
 func (m maker) half(tags map[string]string) (ids []string) {
-	with := func(p awswire.Params, kind string) awswire.Params {
-		if tags != nil {
-			p.Tags(kind, tags)
-		}
-		return p
+	m.t.Helper()
+	ctx, api, name := m.t.Context(), m.c.ec2, "x-"+tags[TagRun]
+	vpc := m.vpc(tags)
+	gateway, subnet := m.gateway(vpc, tags), m.subnet(vpc, tags)
+	routes := m.routes(vpc, subnet, tags)
+	group, other := m.group(vpc, name, tags), m.group(vpc, name+"-2", tags)
+	for _, pair := range [][2]*string{{group, other}, {other, group}, {group, group}} {
+		out, err := api.AuthorizeSecurityGroupIngress(ctx, &ec2.AuthorizeSecurityGroupIngressInput{GroupId: pair[0], IpPermissions: []types.IpPermission{
+			{IpProtocol: aws.String("-1"), UserIdGroupPairs: []types.UserIdGroupPair{{GroupId: pair[1]}}},
+		}})
+		made(m, out, err)
 	}
-	name := "x-" + tags[TagRun]
-	var vpc struct {
-		ID string `xml:"vpc>vpcId"`
-	}
-	m.call("CreateVpc", with(awswire.Params{"CidrBlock": "10.77.0.0/16"}, "vpc"), &vpc)
-	var gateway struct {
-		ID string `xml:"internetGateway>internetGatewayId"`
-	}
-	m.call("CreateInternetGateway", with(awswire.Params{}, "internet-gateway"), &gateway)
-	var done awswire.Done
-	m.call("AttachInternetGateway", awswire.Params{"InternetGatewayId": gateway.ID, "VpcId": vpc.ID}, &done)
-	var subnet struct {
-		ID string `xml:"subnet>subnetId"`
-	}
-	m.call("CreateSubnet", with(awswire.Params{"VpcId": vpc.ID, "CidrBlock": "10.77.0.0/24", "AvailabilityZone": "us-east-1a"}, "subnet"), &subnet)
-	var routes struct {
-		ID string `xml:"routeTable>routeTableId"`
-	}
-	m.call("CreateRouteTable", with(awswire.Params{"VpcId": vpc.ID}, "route-table"), &routes)
-	m.call("AssociateRouteTable", awswire.Params{"RouteTableId": routes.ID, "SubnetId": subnet.ID}, &done)
-	var group, other struct {
-		ID string `xml:"groupId"`
-	}
-	m.call("CreateSecurityGroup", with(awswire.Params{"VpcId": vpc.ID, "GroupName": name, "GroupDescription": "x"}, "security-group"), &group)
-	m.call("CreateSecurityGroup", with(awswire.Params{"VpcId": vpc.ID, "GroupName": name + "-2", "GroupDescription": "x"}, "security-group"), &other)
-	for _, pair := range [][2]string{{group.ID, other.ID}, {other.ID, group.ID}, {group.ID, group.ID}} {
-		m.call("AuthorizeSecurityGroupIngress", awswire.Params{"GroupId": pair[0], "IpPermissions.1.IpProtocol": "-1", "IpPermissions.1.Groups.1.GroupId": pair[1]}, &done)
-	}
-	var key struct {
-		ID string `xml:"keyPairId"`
-	}
-	m.call("CreateKeyPair", with(awswire.Params{"KeyName": name, "KeyType": "ed25519"}, "key-pair"), &key)
-	var placement struct {
-		ID string `xml:"placementGroup>groupId"`
-	}
-	m.call("CreatePlacementGroup", with(awswire.Params{"GroupName": name, "Strategy": "cluster"}, "placement-group"), &placement)
-	var instance struct {
-		ID string `xml:"instancesSet>item>instanceId"`
-	}
-	m.call("RunInstances", with(with(awswire.Params{"ImageId": "ami-0d13a0d13a0d13a8a", "InstanceType": "c8g.xlarge", "MinCount": "1", "MaxCount": "1",
-		"SubnetId": subnet.ID, "SecurityGroupId.1": group.ID, "BlockDeviceMapping.1.DeviceName": "/dev/xvda", "BlockDeviceMapping.1.Ebs.VolumeSize": "30",
-		"BlockDeviceMapping.1.Ebs.VolumeType": "gp3", "BlockDeviceMapping.1.Ebs.DeleteOnTermination": "true"}, "instance"), "volume"), &instance)
+	key, err := api.CreateKeyPair(ctx, &ec2.CreateKeyPairInput{KeyName: aws.String(name), KeyType: types.KeyTypeEd25519, TagSpecifications: with(types.ResourceTypeKeyPair, tags)})
+	made(m, key, err)
+	placement, err := api.CreatePlacementGroup(ctx, &ec2.CreatePlacementGroupInput{
+		GroupName: aws.String(name), Strategy: types.PlacementStrategyCluster, TagSpecifications: with(types.ResourceTypePlacementGroup, tags),
+	})
+	made(m, placement, err)
+	instances, err := api.RunInstances(ctx, &ec2.RunInstancesInput{
+		ImageId: aws.String("ami-0d13a0d13a0d13a8a"), InstanceType: types.InstanceTypeC8gXlarge, MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		SubnetId: subnet, SecurityGroupIds: []string{*group},
+		BlockDeviceMappings: []types.BlockDeviceMapping{{DeviceName: aws.String("/dev/xvda"), Ebs: &types.EbsBlockDevice{
+			VolumeSize: aws.Int32(30), VolumeType: types.VolumeTypeGp3, DeleteOnTermination: aws.Bool(true),
+		}}},
+		TagSpecifications: append(with(types.ResourceTypeInstance, tags), with(types.ResourceTypeVolume, tags)...),
+	})
+	made(m, instances, err)
 	// A volume that no instance takes with it.
-	var volume struct {
-		ID string `xml:"volumeId"`
+	volume, err := api.CreateVolume(ctx, &ec2.CreateVolumeInput{
+		AvailabilityZone: aws.String("us-east-1a"), Size: aws.Int32(40), VolumeType: types.VolumeTypeGp3, Iops: aws.Int32(6000), Throughput: aws.Int32(250),
+		TagSpecifications: with(types.ResourceTypeVolume, tags),
+	})
+	made(m, volume, err)
+	nic, err := api.CreateNetworkInterface(ctx, &ec2.CreateNetworkInterfaceInput{SubnetId: subnet, TagSpecifications: with(types.ResourceTypeNetworkInterface, tags)})
+	made(m, nic, err)
+	address, err := api.AllocateAddress(ctx, &ec2.AllocateAddressInput{Domain: types.DomainTypeVpc, TagSpecifications: with(types.ResourceTypeElasticIp, tags)})
+	made(m, address, err)
+	for _, id := range []*string{vpc, gateway, subnet, routes, group, other, key.KeyPairId, placement.PlacementGroup.GroupId, instances.Instances[0].InstanceId,
+		volume.VolumeId, nic.NetworkInterface.NetworkInterfaceId, address.AllocationId} {
+		ids = append(ids, aws.ToString(id))
 	}
-	m.call("CreateVolume", with(awswire.Params{"AvailabilityZone": "us-east-1a", "Size": "40", "VolumeType": "gp3", "Iops": "6000", "Throughput": "250"}, "volume"), &volume)
-	var nic struct {
-		ID string `xml:"networkInterface>networkInterfaceId"`
-	}
-	m.call("CreateNetworkInterface", with(awswire.Params{"SubnetId": subnet.ID}, "network-interface"), &nic)
-	var address struct {
-		ID string `xml:"allocationId"`
-	}
-	m.call("AllocateAddress", with(awswire.Params{"Domain": "vpc"}, "elastic-ip"), &address)
-	return []string{vpc.ID, gateway.ID, subnet.ID, routes.ID, group.ID, other.ID, key.ID, placement.ID, instance.ID, volume.ID, nic.ID, address.ID}
+	return ids
 }
 
 func ofRun(all []Resource, run string) []Resource {
 	return slices.DeleteFunc(slices.Clone(all), func(r Resource) bool { return r.RunID != run })
 }
 
-// exist lists which ids there are, whoever they belong to.
+// exist lists which of the ids there are, whoever they belong to. The default
+// groups and main tables that it passes over nobody made here.
 func (m maker) exist(ids []string) []string {
-	var all []string
-	add := func(id string) { all = append(all, id) }
-	for _, kind := range Kinds() {
-		m.listAll(kind, add)
-	}
-	var out []string
-	for _, id := range ids {
-		if slices.Contains(all, id) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-func (m maker) listAll(kind Kind, add func(string)) {
 	m.t.Helper()
-	ctx, w := m.t.Context(), m.c.wire
-	var err error
-	switch kind {
-	case KindInstance:
-		err = awswire.Pages(ctx, w, "DescribeInstances", nil, func(p awswire.Reservations) {
-			for _, r := range p.Reservations {
-				for _, i := range r.Instances {
-					if i.State != "terminated" {
-						add(i.ID)
-					}
-				}
-			}
-		})
-	case KindVolume:
-		err = awswire.Pages(ctx, w, "DescribeVolumes", nil, func(p awswire.Volumes) {
-			for _, x := range p.Volumes {
-				add(x.ID)
-			}
-		})
-	case KindInterface:
-		err = awswire.Pages(ctx, w, "DescribeNetworkInterfaces", nil, func(p awswire.Interfaces) {
-			for _, x := range p.Interfaces {
-				add(x.ID)
-			}
-		})
-	case KindAddress:
-		var p awswire.Addresses
-		err = w.EC2(ctx, "DescribeAddresses", nil, &p)
-		for _, x := range p.Addresses {
-			add(x.ID)
+	var all []string
+	for _, kind := range Kinds() {
+		if err := m.c.listKind(m.t.Context(), kind, nil, func(r Resource, _ []types.Tag) { all = append(all, r.ID) }); err != nil {
+			m.t.Fatal(err)
 		}
-	case KindKeyPair:
-		var p awswire.KeyPairs
-		err = w.EC2(ctx, "DescribeKeyPairs", nil, &p)
-		for _, x := range p.KeyPairs {
-			add(x.ID)
-		}
-	case KindPlacementGroup:
-		var p awswire.PlacementGroups
-		err = w.EC2(ctx, "DescribePlacementGroups", nil, &p)
-		for _, x := range p.Groups {
-			add(x.ID)
-		}
-	case KindSecurityGroup:
-		err = awswire.Pages(ctx, w, "DescribeSecurityGroups", nil, func(p awswire.SecurityGroups) {
-			for _, x := range p.Groups {
-				add(x.ID)
-			}
-		})
-	case KindSubnet:
-		err = awswire.Pages(ctx, w, "DescribeSubnets", nil, func(p awswire.Subnets) {
-			for _, x := range p.Subnets {
-				add(x.ID)
-			}
-		})
-	case KindRouteTable:
-		err = awswire.Pages(ctx, w, "DescribeRouteTables", nil, func(p awswire.RouteTables) {
-			for _, x := range p.Tables {
-				add(x.ID)
-			}
-		})
-	case KindInternetGateway:
-		err = awswire.Pages(ctx, w, "DescribeInternetGateways", nil, func(p awswire.InternetGateways) {
-			for _, x := range p.Gateways {
-				add(x.ID)
-			}
-		})
-	case KindVPC:
-		err = awswire.Pages(ctx, w, "DescribeVpcs", nil, func(p awswire.VPCs) {
-			for _, x := range p.VPCs {
-				add(x.ID)
-			}
-		})
 	}
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(all, id) })
 }
 
 func TestSweep(t *testing.T) {
@@ -448,23 +402,17 @@ func TestSweep(t *testing.T) {
 // Somebody else's things in our network keep it, and are told of.
 func testSweepForeignInside(t *testing.T, c *Client) {
 	m := maker{t, c}
-	var vpc struct {
-		ID string `xml:"vpc>vpcId"`
-	}
-	m.call("CreateVpc", awswire.Params{"CidrBlock": "10.77.0.0/16"}.Tags("vpc", map[string]string{TagMark: "1", TagRun: "one"}), &vpc)
-	var subnet struct {
-		ID string `xml:"subnet>subnetId"`
-	}
-	m.call("CreateSubnet", awswire.Params{"VpcId": vpc.ID, "CidrBlock": "10.77.0.0/24"}, &subnet)
+	vpc := *m.vpc(map[string]string{TagMark: "1", TagRun: "one"})
+	subnet := *m.subnet(&vpc, nil)
 	found, err := c.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	left, err := c.Delete(t.Context(), found, nil)
-	if err != nil || len(left) != 1 || left[0].ID != vpc.ID || !strings.Contains(left[0].Reason, subnet.ID) {
+	if err != nil || len(left) != 1 || left[0].ID != vpc || !strings.Contains(left[0].Reason, subnet) {
 		t.Errorf("left %+v, %v", left, err)
 	}
-	if got := m.exist([]string{vpc.ID, subnet.ID}); len(got) != 2 {
+	if got := m.exist([]string{vpc, subnet}); len(got) != 2 {
 		t.Errorf("there are only %v", got)
 	}
 }

@@ -279,7 +279,7 @@ func TestPriceFound(t *testing.T) {
 		{Kind: KindAddress},
 		{Kind: KindVPC},
 	}
-	all[3].volume.Type = "io2"
+	all[3].volume.VolumeType = "io2"
 	notes := price(all, p, now)
 	for i, want := range [][2]float64{{0.11, 1.1}, {0, 1}, {0, 0}, {0, 0}, {0.01, 0}, {0, 0}} {
 		if got := [2]float64{all[i].PerHour, all[i].Cost}; math.Abs(got[0]-want[0]) > 1e-9 || math.Abs(got[1]-want[1]) > 1e-9 {

@@ -8,17 +8,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ssocreds"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/percore/percore/internal/cloud/awswire"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/sizing"
 )
@@ -58,7 +63,7 @@ type Client struct {
 	Region string
 
 	cfg     aws.Config
-	wire    *awswire.Client
+	ec2     *ec2.Client
 	o       Options
 	profile string
 	now     func() time.Time
@@ -67,6 +72,11 @@ type Client struct {
 // openTimeout bounds the search for credentials, which may ask services that do
 // not answer.
 const openTimeout = 30 * time.Second
+
+// tryTimeout bounds one try of a call, from the connecting to the end of the
+// answer. The SDK tries three times unless the user's configuration says
+// otherwise.
+const tryTimeout = time.Minute
 
 // Open finds region and credentials by the SDK's default chain: environment,
 // configuration files with profiles and SSO, then the machine's own role. It
@@ -80,7 +90,10 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	var load []func(*config.LoadOptions) error
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(awshttp.NewBuildableClient().WithTimeout(tryTimeout)),
+		config.WithLogger(logging.Nop{}), // else the SDK writes to standard error
+	}
 	if o.Region != "" {
 		load = append(load, config.WithRegion(o.Region))
 	}
@@ -100,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, explain(err, o.Profile)
 	}
-	return &Client{Region: cfg.Region, cfg: cfg, wire: awswire.New(cfg, o.OnCall), o: o, profile: o.Profile, now: time.Now}, nil
+	return &Client{Region: cfg.Region, cfg: cfg, ec2: ec2.NewFromConfig(cfg), o: o, profile: o.Profile, now: time.Now}, nil
 }
 
 func (c *Client) note(format string, args ...any) {
@@ -109,13 +122,16 @@ func (c *Client) note(format string, args ...any) {
 	}
 }
 
-// recordCalls tells of the calls that go through the SDK's own clients.
+// services are the services that are called, as the SDK names them, with the
+// names that IAM policies have for them.
+var services = map[string]string{"EC2": "ec2", "SSM": "ssm", "STS": "sts", "Pricing": "pricing", "Service Quotas": "servicequotas"}
+
+// recordCalls tells of every call before it is made.
 func recordCalls(onCall func(string)) func(*middleware.Stack) error {
-	names := map[string]string{"STS": "sts", "Pricing": "pricing", "Service Quotas": "servicequotas"}
 	return func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("percore:OnCall",
 			func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-				if service := names[awsmiddleware.GetServiceID(ctx)]; service != "" {
+				if service := services[awsmiddleware.GetServiceID(ctx)]; service != "" {
 					onCall(service + ":" + awsmiddleware.GetOperationName(ctx))
 				}
 				return next.HandleInitialize(ctx, in)
@@ -147,7 +163,7 @@ func login(profile string) string {
 }
 
 // explain turns what goes wrong with credentials into one sentence with a
-// remedy. Any other error stays as it is.
+// remedy, and says any other error of a call briefly.
 func explain(err error, profile string) error {
 	if err == nil {
 		return nil
@@ -166,7 +182,7 @@ func explain(err error, profile string) error {
 	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("cached SSO token"):
 		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(profile))
 	}
-	switch awswire.Code(err) {
+	switch code(err) {
 	case "ExpiredToken", "ExpiredTokenException", "RequestExpired":
 		return fail.Input("the AWS credentials have expired; get new ones, with `%s` where they come from SSO", login(profile))
 	case "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "InvalidAccessKeyId":
@@ -180,14 +196,75 @@ func explain(err error, profile string) error {
 	case has("failed to refresh cached credentials") || has("no EC2 IMDS role found") || has("static credentials are empty") || has("EC2 IMDS access disabled"):
 		return fail.Input("there are no AWS credentials; set AWS_PROFILE (--aws-profile), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", login(profile))
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("AWS did not answer in time: %w", err)
+		return fmt.Errorf("AWS did not answer in time: %w", brief(err))
 	}
-	return err
+	return brief(err)
+}
+
+// callError is a call that failed, without what the SDK says around it.
+type callError struct {
+	text string
+	err  error
+}
+
+func (e *callError) Error() string { return e.text }
+func (e *callError) Unwrap() error { return e.err }
+
+// brief says of a call that failed what the service answered, or why it could
+// not be asked. Any other error stays as it is.
+func brief(err error) error {
+	var (
+		call   *smithy.OperationError
+		send   *smithyhttp.RequestSendError
+		over   *smithy.CanceledError
+		answer *smithyhttp.ResponseError
+		reason string
+	)
+	switch {
+	case !errors.As(err, &call):
+		return err
+	case refusal(err) != "":
+		reason = refusal(err)
+	case errors.As(err, &send):
+		reason = send.Err.Error()
+	case errors.As(err, &over):
+		reason = over.Err.Error()
+	case errors.As(err, &answer) && answer.HTTPStatusCode() >= 300:
+		reason = "the answer is " + answer.Response.Status
+	default:
+		return err
+	}
+	service, ok := services[call.Service()]
+	if !ok {
+		service = call.Service()
+	}
+	return &callError{service + " " + call.Operation() + ": " + reason, err}
+}
+
+// refusal is what a service says of its refusal, empty for any other error.
+func refusal(err error) string {
+	var answer smithy.APIError
+	if !errors.As(err, &answer) || answer.ErrorCode() == unread {
+		return ""
+	}
+	return answer.ErrorCode() + ": " + answer.ErrorMessage()
+}
+
+// unread is the SDK's code for a refusal in which it finds none.
+const unread = "UnknownError"
+
+// code is the code of a service's refusal, empty for any other error.
+func code(err error) string {
+	var answer smithy.APIError
+	if errors.As(err, &answer) {
+		return answer.ErrorCode()
+	}
+	return ""
 }
 
 // denied reports whether an error says that the caller may not do this.
 func denied(err error) bool {
-	switch awswire.Code(err) {
+	switch code(err) {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthorizationError":
 		return true
 	}
@@ -196,16 +273,17 @@ func denied(err error) bool {
 
 // unknownAction reports whether the endpoint does not know the call at all.
 func unknownAction(err error) bool {
-	switch awswire.Code(err) {
-	case "InvalidAction", "UnknownOperationException", "HTTP501":
+	switch code(err) {
+	case "InvalidAction", "UnknownOperationException":
 		return true
 	}
-	return false
+	var answer *smithyhttp.ResponseError
+	return errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusNotImplemented
 }
 
 // gone reports whether an error says that the resource does not exist (any
 // more).
 func gone(err error) bool {
-	code := awswire.Code(err)
-	return strings.HasSuffix(code, ".NotFound") || strings.HasSuffix(code, ".Unknown") || code == "Gateway.NotAttached"
+	c := code(err)
+	return strings.HasSuffix(c, ".NotFound") || strings.HasSuffix(c, ".Unknown") || c == "Gateway.NotAttached"
 }

@@ -1,15 +1,17 @@
 package awsx
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
 // Left is a resource that could not be deleted.
@@ -95,8 +97,8 @@ func (d *deleter) stop(ctx context.Context, r Resource, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("deleting %s: %w", r, ctx.Err())
 	}
-	if awswire.Code(err) == "" { // not the API's answer
-		return fmt.Errorf("deleting %s: %w", r, err)
+	if code(err) == "" { // not the API's answer
+		return fmt.Errorf("deleting %s: %w", r, explain(err, d.c.profile))
 	}
 	return nil
 }
@@ -106,9 +108,8 @@ func (d *deleter) stop(ctx context.Context, r Resource, err error) error {
 func (d *deleter) terminate(ctx context.Context, instances []Resource) error {
 	var waiting []Resource
 	for _, r := range instances {
-		var done awswire.Done
 		d.say("terminating %s", r)
-		switch err := d.c.wire.EC2(ctx, "TerminateInstances", awswire.Params{}.List("InstanceId", r.ID), &done); {
+		switch _, err := d.c.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{r.ID}}); {
 		case err == nil:
 			waiting = append(waiting, r)
 		case gone(err):
@@ -120,43 +121,52 @@ func (d *deleter) terminate(ctx context.Context, instances []Resource) error {
 			d.keep(r, "%s", because(err))
 		}
 	}
-	deadline := d.c.now().Add(d.c.o.Patience)
-	for len(waiting) > 0 {
-		var ids []string
-		for _, r := range waiting {
-			ids = append(ids, r.ID)
-		}
-		alive := map[string]string{}
-		err := awswire.Pages(ctx, d.c.wire, "DescribeInstances", awswire.Params{}.Filter("instance-id", ids...), func(page awswire.Reservations) {
-			for _, res := range page.Reservations {
-				for _, i := range res.Instances {
-					if i.State != "terminated" {
-						alive[i.ID] = i.State
+	return d.ended(ctx, waiting)
+}
+
+// ended waits until instances that are being terminated are gone.
+func (d *deleter) ended(ctx context.Context, waiting []Resource) error {
+	if len(waiting) == 0 {
+		return nil
+	}
+	var ids []string
+	alive := map[string]types.InstanceStateName{} // what was not seen terminated yet
+	for _, r := range waiting {
+		ids = append(ids, r.ID)
+		alive[r.ID] = types.InstanceStateNameShuttingDown
+	}
+	waiter := ec2.NewInstanceTerminatedWaiter(d.c.ec2, func(o *ec2.InstanceTerminatedWaiterOptions) {
+		o.MinDelay, o.MaxDelay = d.c.o.Poll, d.c.o.Poll
+		// The waiter's own rule never ends for instances that AWS has forgotten, and
+		// gives up when AWS tells for a moment the state before.
+		o.Retryable = func(_ context.Context, _ *ec2.DescribeInstancesInput, out *ec2.DescribeInstancesOutput, err error) (bool, error) {
+			if err != nil {
+				return false, err
+			}
+			clear(alive)
+			for _, r := range out.Reservations {
+				for _, i := range r.Instances {
+					if state(i) != types.InstanceStateNameTerminated {
+						alive[aws.ToString(i.InstanceId)] = state(i)
 					}
 				}
 			}
-		})
-		if err != nil {
-			return fmt.Errorf("waiting for %s to end: %w", strings.Join(ids, ", "), explain(err, d.c.profile))
+			return len(alive) > 0, nil
 		}
-		waiting = slices.DeleteFunc(waiting, func(r Resource) bool {
-			if alive[r.ID] == "" {
-				d.gone(r)
-				return true
-			}
-			return false
-		})
-		if len(waiting) == 0 {
-			break
-		}
-		if d.c.now().After(deadline) {
-			for _, r := range waiting {
-				d.keep(r, "it is still %s after %s; it costs nothing while it shuts down, and another sweep finds it if it stays", alive[r.ID], d.c.o.Patience)
-			}
-			break
-		}
-		if err := d.pause(ctx); err != nil {
-			return fmt.Errorf("waiting for %s to end: %w", strings.Join(ids, ", "), err)
+	})
+	began := time.Now()
+	err := waiter.Wait(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{filter("instance-id", ids...)}}, d.c.o.Patience)
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("waiting for %s to end: %w", strings.Join(ids, ", "), ctx.Err())
+	case err != nil && time.Since(began) < d.c.o.Patience-d.c.o.Poll: // not the end of patience
+		return fmt.Errorf("waiting for %s to end: %w", strings.Join(ids, ", "), explain(err, d.c.profile))
+	}
+	for _, r := range waiting {
+		if s, ok := alive[r.ID]; ok {
+			d.keep(r, "it is still %s after %s; it costs nothing while it shuts down, and another sweep finds it if it stays", s, d.c.o.Patience)
+		} else {
+			d.gone(r)
 		}
 	}
 	return nil
@@ -182,27 +192,40 @@ func (d *deleter) unlink(ctx context.Context, groups []Resource) error {
 	for _, g := range groups {
 		ids = append(ids, g.ID)
 	}
-	revoke := map[string][]string{} // action and group -> rules
-	err := awswire.Pages(ctx, d.c.wire, "DescribeSecurityGroupRules", awswire.Params{}.Filter("group-id", ids...), func(page awswire.SecurityGroupRules) {
-		for _, r := range page.Rules {
-			if r.Other == "" || r.Other == r.Group || !slices.Contains(ids, r.Group) || !slices.Contains(ids, r.Other) {
+	ingress, egress := map[string][]string{}, map[string][]string{} // group -> rules
+	in := &ec2.DescribeSecurityGroupRulesInput{Filters: []types.Filter{filter("group-id", ids...)}}
+	err := pages(ctx, ec2.NewDescribeSecurityGroupRulesPaginator(d.c.ec2, in), func(page *ec2.DescribeSecurityGroupRulesOutput) {
+		for _, r := range page.SecurityGroupRules {
+			if r.ReferencedGroupInfo == nil {
 				continue
 			}
-			action := "RevokeSecurityGroupIngress"
-			if r.Egress {
-				action = "RevokeSecurityGroupEgress"
+			group, other := aws.ToString(r.GroupId), aws.ToString(r.ReferencedGroupInfo.GroupId)
+			if other == group || !slices.Contains(ids, group) || !slices.Contains(ids, other) {
+				continue
 			}
-			revoke[action+" "+r.Group] = append(revoke[action+" "+r.Group], r.ID)
+			rules := ingress
+			if aws.ToBool(r.IsEgress) {
+				rules = egress
+			}
+			rules[group] = append(rules[group], aws.ToString(r.SecurityGroupRuleId))
 		}
 	})
 	if err != nil {
 		return d.stop(ctx, groups[0], err) // a group that cannot be deleted says so itself
 	}
-	for _, key := range slices.Sorted(maps.Keys(revoke)) {
-		action, group, _ := strings.Cut(key, " ")
-		var done awswire.Done
-		if err := d.c.wire.EC2(ctx, action, awswire.Params{"GroupId": group}.List("SecurityGroupRuleId", revoke[key]...), &done); err != nil {
-			if err := d.stop(ctx, Resource{Kind: KindSecurityGroup, ID: group}, err); err != nil {
+	for _, g := range groups {
+		var in, out error
+		if rules := ingress[g.ID]; rules != nil {
+			_, in = d.c.ec2.RevokeSecurityGroupIngress(ctx, &ec2.RevokeSecurityGroupIngressInput{GroupId: aws.String(g.ID), SecurityGroupRuleIds: rules})
+		}
+		if rules := egress[g.ID]; rules != nil {
+			_, out = d.c.ec2.RevokeSecurityGroupEgress(ctx, &ec2.RevokeSecurityGroupEgressInput{GroupId: aws.String(g.ID), SecurityGroupRuleIds: rules})
+		}
+		for _, err := range []error{in, out} {
+			if err == nil {
+				continue
+			}
+			if err := d.stop(ctx, g, err); err != nil {
 				return err
 			}
 		}
@@ -230,7 +253,7 @@ func (d *deleter) delete(ctx context.Context, r Resource) error {
 			}
 			d.gone(r)
 			return nil
-		case !slices.Contains(patient, awswire.Code(err)):
+		case !slices.Contains(patient, code(err)):
 			if err := d.stop(ctx, r, err); err != nil {
 				return err
 			}
@@ -254,60 +277,59 @@ func because(err error) string {
 	if denied(err) {
 		return "the AWS identity may not delete it; give it the policy docs/iam-policy.json"
 	}
-	var wrapped = errors.Unwrap(err)
-	if wrapped == nil {
-		wrapped = err
-	}
-	return strings.TrimSuffix(wrapped.Error(), ".")
+	return strings.TrimSuffix(cmp.Or(refusal(err), brief(err).Error()), ".")
 }
 
 // once tries to delete a resource, with what has to be undone first.
 func (d *deleter) once(ctx context.Context, r Resource) error {
-	call := func(action string, params awswire.Params) error {
-		var done awswire.Done
-		return d.c.wire.EC2(ctx, action, params, &done)
-	}
+	var (
+		api = d.c.ec2
+		id  = aws.String(r.ID)
+		err error
+	)
 	switch r.Kind {
 	case KindVolume:
-		return call("DeleteVolume", awswire.Params{"VolumeId": r.ID})
+		_, err = api.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: id})
 	case KindInterface:
-		return call("DeleteNetworkInterface", awswire.Params{"NetworkInterfaceId": r.ID})
+		_, err = api.DeleteNetworkInterface(ctx, &ec2.DeleteNetworkInterfaceInput{NetworkInterfaceId: id})
 	case KindAddress:
-		return call("ReleaseAddress", awswire.Params{"AllocationId": r.ID})
+		_, err = api.ReleaseAddress(ctx, &ec2.ReleaseAddressInput{AllocationId: id})
 	case KindKeyPair:
-		return d.keyPair(ctx, r)
+		err = d.keyPair(ctx, r)
 	case KindPlacementGroup:
-		return d.placementGroup(ctx, r)
+		err = d.placementGroup(ctx, r)
 	case KindSecurityGroup:
-		return call("DeleteSecurityGroup", awswire.Params{"GroupId": r.ID})
+		_, err = api.DeleteSecurityGroup(ctx, &ec2.DeleteSecurityGroupInput{GroupId: id})
 	case KindSubnet:
-		return call("DeleteSubnet", awswire.Params{"SubnetId": r.ID})
+		_, err = api.DeleteSubnet(ctx, &ec2.DeleteSubnetInput{SubnetId: id})
 	case KindRouteTable:
-		return d.routeTable(ctx, r)
+		err = d.routeTable(ctx, r)
 	case KindInternetGateway:
 		if r.vpc != "" {
-			if err := call("DetachInternetGateway", awswire.Params{"InternetGatewayId": r.ID, "VpcId": r.vpc}); err != nil && !gone(err) {
+			if _, err := api.DetachInternetGateway(ctx, &ec2.DetachInternetGatewayInput{InternetGatewayId: id, VpcId: aws.String(r.vpc)}); err != nil && !gone(err) {
 				return err
 			}
 		}
-		return call("DeleteInternetGateway", awswire.Params{"InternetGatewayId": r.ID})
+		_, err = api.DeleteInternetGateway(ctx, &ec2.DeleteInternetGatewayInput{InternetGatewayId: id})
 	case KindVPC:
-		return call("DeleteVpc", awswire.Params{"VpcId": r.ID})
+		_, err = api.DeleteVpc(ctx, &ec2.DeleteVpcInput{VpcId: id})
+	default:
+		return fmt.Errorf("there is no way to delete a %s", r.Kind)
 	}
-	return fmt.Errorf("there is no way to delete a %s", r.Kind)
+	return err
 }
 
 // keyPair deletes by name, after making sure that the name still belongs to the
 // pair that was found.
 func (d *deleter) keyPair(ctx context.Context, r Resource) error {
-	var out awswire.KeyPairs
-	if err := d.c.wire.EC2(ctx, "DescribeKeyPairs", ours(), &out); err != nil {
+	out, err := d.c.ec2.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{Filters: ours()})
+	if err != nil {
 		return err
 	}
 	for _, k := range out.KeyPairs {
-		if k.ID == r.ID && k.Name == r.Name && k.Tags.Get(TagMark) == "1" {
-			var done awswire.Done
-			return d.c.wire.EC2(ctx, "DeleteKeyPair", awswire.Params{"KeyName": r.Name}, &done)
+		if aws.ToString(k.KeyPairId) == r.ID && aws.ToString(k.KeyName) == r.Name && tag(k.Tags, TagMark) == "1" {
+			_, err := d.c.ec2.DeleteKeyPair(ctx, &ec2.DeleteKeyPairInput{KeyName: k.KeyName})
+			return err
 		}
 	}
 	return nil
@@ -316,14 +338,14 @@ func (d *deleter) keyPair(ctx context.Context, r Resource) error {
 // placementGroup deletes by name, which is the only way, after making sure that
 // the name still belongs to the group that was found.
 func (d *deleter) placementGroup(ctx context.Context, r Resource) error {
-	var out awswire.PlacementGroups
-	if err := d.c.wire.EC2(ctx, "DescribePlacementGroups", ours(), &out); err != nil {
+	out, err := d.c.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: ours()})
+	if err != nil {
 		return err
 	}
-	for _, g := range out.Groups {
-		if g.ID == r.ID && g.Name == r.Name && g.Tags.Get(TagMark) == "1" {
-			var done awswire.Done
-			return d.c.wire.EC2(ctx, "DeletePlacementGroup", awswire.Params{"GroupName": r.Name}, &done)
+	for _, g := range out.PlacementGroups {
+		if aws.ToString(g.GroupId) == r.ID && aws.ToString(g.GroupName) == r.Name && tag(g.Tags, TagMark) == "1" {
+			_, err := d.c.ec2.DeletePlacementGroup(ctx, &ec2.DeletePlacementGroupInput{GroupName: g.GroupName})
+			return err
 		}
 	}
 	return nil
@@ -331,22 +353,24 @@ func (d *deleter) placementGroup(ctx context.Context, r Resource) error {
 
 // routeTable takes a table away from its subnets and deletes it.
 func (d *deleter) routeTable(ctx context.Context, r Resource) error {
-	var out awswire.RouteTables
-	if err := d.c.wire.EC2(ctx, "DescribeRouteTables", awswire.Params{}.Filter("route-table-id", r.ID), &out); err != nil {
-		return err
-	}
-	var done awswire.Done
-	for _, t := range out.Tables {
+	var subnets []*string // associations
+	err := d.c.routeTables(ctx, []types.Filter{filter("route-table-id", r.ID)}, func(t types.RouteTable) {
 		for _, a := range t.Associations {
-			if a.Main || a.ID == "" {
-				continue
-			}
-			if err := d.c.wire.EC2(ctx, "DisassociateRouteTable", awswire.Params{"AssociationId": a.ID}, &done); err != nil && !gone(err) {
-				return err
+			if a.RouteTableAssociationId != nil {
+				subnets = append(subnets, a.RouteTableAssociationId)
 			}
 		}
+	})
+	if err != nil {
+		return err
 	}
-	return d.c.wire.EC2(ctx, "DeleteRouteTable", awswire.Params{"RouteTableId": r.ID}, &done)
+	for _, id := range subnets {
+		if _, err := d.c.ec2.DisassociateRouteTable(ctx, &ec2.DisassociateRouteTableInput{AssociationId: id}); err != nil && !gone(err) {
+			return err
+		}
+	}
+	_, err = d.c.ec2.DeleteRouteTable(ctx, &ec2.DeleteRouteTableInput{RouteTableId: aws.String(r.ID)})
+	return err
 }
 
 // blockers says what keeps a VPC or a subnet that is not ours to delete, empty
@@ -355,53 +379,24 @@ func (d *deleter) blockers(ctx context.Context, r Resource) string {
 	if r.Kind != KindVPC && r.Kind != KindSubnet {
 		return ""
 	}
-	filter := "vpc-id"
+	name := "vpc-id"
 	if r.Kind == KindSubnet {
-		filter = "subnet-id"
+		name = "subnet-id"
 	}
 	var foreign []string
-	note := func(id string, tags awswire.Tags) {
-		if tags.Get(TagMark) != "1" && len(foreign) < 5 {
-			foreign = append(foreign, id)
+	note := func(id *string, tags []types.Tag) {
+		if tag(tags, TagMark) != "1" && len(foreign) < 5 {
+			foreign = append(foreign, aws.ToString(id))
 		}
 	}
-	var (
-		in = func() awswire.Params { return awswire.Params{}.Filter(filter, r.ID) }
-		c  = d.c.wire
-	)
+	c, in := d.c, []types.Filter{filter(name, r.ID)}
 	// A listing that fails names no blocker: deleting is tried all the same.
-	_ = awswire.Pages(ctx, c, "DescribeInstances", in().Filter("instance-state-name", "pending", "running", "stopping", "stopped"), func(page awswire.Reservations) {
-		for _, res := range page.Reservations {
-			for _, i := range res.Instances {
-				note(i.ID, i.Tags)
-			}
-		}
-	})
+	_ = c.instances(ctx, append(in, filter("instance-state-name", "pending", "running", "stopping", "stopped")), func(i types.Instance) { note(i.InstanceId, i.Tags) })
 	if r.Kind == KindVPC {
-		_ = awswire.Pages(ctx, c, "DescribeSubnets", in(), func(page awswire.Subnets) {
-			for _, s := range page.Subnets {
-				note(s.ID, s.Tags)
-			}
-		})
-		_ = awswire.Pages(ctx, c, "DescribeSecurityGroups", in(), func(page awswire.SecurityGroups) {
-			for _, g := range page.Groups {
-				if g.Name != "default" {
-					note(g.ID, g.Tags)
-				}
-			}
-		})
-		_ = awswire.Pages(ctx, c, "DescribeRouteTables", in(), func(page awswire.RouteTables) {
-			for _, t := range page.Tables {
-				if !slices.ContainsFunc(t.Associations, awswire.MainRouteTable) {
-					note(t.ID, t.Tags)
-				}
-			}
-		})
-		_ = awswire.Pages(ctx, c, "DescribeInternetGateways", awswire.Params{}.Filter("attachment.vpc-id", r.ID), func(page awswire.InternetGateways) {
-			for _, g := range page.Gateways {
-				note(g.ID, g.Tags)
-			}
-		})
+		_ = c.subnets(ctx, in, func(s types.Subnet) { note(s.SubnetId, s.Tags) })
+		_ = c.securityGroups(ctx, in, func(g types.SecurityGroup) { note(g.GroupId, g.Tags) })
+		_ = c.routeTables(ctx, in, func(t types.RouteTable) { note(t.RouteTableId, t.Tags) })
+		_ = c.gateways(ctx, []types.Filter{filter("attachment.vpc-id", r.ID)}, func(g types.InternetGateway) { note(g.InternetGatewayId, g.Tags) })
 	}
 	if len(foreign) == 0 {
 		return ""

@@ -30,7 +30,10 @@ type cloud struct {
 func (c *cloud) handle(w http.ResponseWriter, r *http.Request) {
 	c.Lock()
 	defer c.Unlock()
-	body, _ := io.ReadAll(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // the caller has stopped waiting
+		return
+	}
 	form, _ := url.ParseQuery(string(body))
 	action := form.Get("Action")
 	c.actions = append(c.actions, action)

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
 )
@@ -51,7 +54,7 @@ type Resource struct {
 	Cost    float64   `json:"usd,omitempty"`          // since it was created, as if it had run all the time
 
 	vpc    string // that it is in
-	volume awswire.Volume
+	volume types.Volume
 	public bool // whether it has a public address
 }
 
@@ -68,12 +71,12 @@ func (c *Client) Find(ctx context.Context) ([]Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	types := map[string]bool{}
+	running := map[string]bool{}
 	priced := false
 	for _, r := range all {
 		switch r.Kind {
 		case KindInstance:
-			types[r.Type], priced = true, true
+			running[r.Type], priced = true, true
 		case KindVolume, KindAddress:
 			priced = true
 		}
@@ -88,7 +91,7 @@ func (c *Client) Find(ctx context.Context) ([]Resource, error) {
 	if c.o.Prices != nil {
 		table = *c.o.Prices
 	}
-	p, err := c.Prices(ctx, slices.Sorted(maps.Keys(types)), table)
+	p, err := c.Prices(ctx, slices.Sorted(maps.Keys(running)), table)
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +117,12 @@ func price(all []Resource, p Prices, now time.Time) (notes []string) {
 				rate += p.Address
 			}
 		case KindVolume:
-			if r.volume.Type != "gp3" || p.Disk == nil {
-				unpriced[r.volume.Type+" volumes"] = true
+			v := r.volume
+			if v.VolumeType != types.VolumeTypeGp3 || p.Disk == nil {
+				unpriced[string(v.VolumeType)+" volumes"] = true
 				continue
 			}
-			rate = p.diskPerHour(profile.Disk{SizeGiB: r.volume.SizeGiB, IOPS: r.volume.IOPS, ThroughputMiB: r.volume.Throughput})
+			rate = p.diskPerHour(profile.Disk{SizeGiB: int(aws.ToInt32(v.Size)), IOPS: int(aws.ToInt32(v.Iops)), ThroughputMiB: int(aws.ToInt32(v.Throughput))})
 		case KindAddress:
 			rate = p.Address
 		}
@@ -134,16 +138,76 @@ func price(all []Resource, p Prices, now time.Time) (notes []string) {
 	return notes
 }
 
+// filter is a filter of which any value may match. All filters of a call must.
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: aws.String(name), Values: values}
+}
+
 // ours filters for percore's tag.
-func ours() awswire.Params { return awswire.Params{}.Filter("tag:"+TagMark, "1") }
+func ours() []types.Filter { return []types.Filter{filter("tag:"+TagMark, "1")} }
+
+// tag is the value of a tag, empty when it is absent.
+func tag(tags []types.Tag, key string) string {
+	for _, t := range tags {
+		if aws.ToString(t.Key) == key {
+			return aws.ToString(t.Value)
+		}
+	}
+	return ""
+}
+
+// maxPages bounds a listing: a service that repeats its page forever must not
+// keep its caller forever.
+const maxPages = 1000
+
+// paginator is one of the SDK's for an answer of type Out.
+type paginator[Out any] interface {
+	HasMorePages() bool
+	NextPage(context.Context, ...func(*ec2.Options)) (*Out, error)
+}
+
+// pages goes through all pages of a listing.
+func pages[Out any](ctx context.Context, p paginator[Out], each func(*Out)) error {
+	for n := 0; p.HasMorePages(); n++ {
+		if n == maxPages {
+			return fmt.Errorf("a listing of EC2 has not ended after %d pages", maxPages)
+		}
+		page, err := p.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		each(page)
+	}
+	return nil
+}
+
+// instances goes through the instances that pass the filters.
+func (c *Client) instances(ctx context.Context, filters []types.Filter, each func(types.Instance)) error {
+	in := &ec2.DescribeInstancesInput{Filters: filters}
+	return pages(ctx, ec2.NewDescribeInstancesPaginator(c.ec2, in), func(page *ec2.DescribeInstancesOutput) {
+		for _, r := range page.Reservations {
+			for _, i := range r.Instances {
+				each(i)
+			}
+		}
+	})
+}
+
+// state is the state of an instance, empty when AWS tells none.
+func state(i types.Instance) types.InstanceStateName {
+	if i.State == nil {
+		return ""
+	}
+	return i.State.Name
+}
 
 // tagged fills in what the tags say.
-func tagged(r Resource, tags awswire.Tags) Resource {
-	r.RunID = tags.Get(TagRun)
-	if name := tags.Get(TagName); r.Name == "" {
+func tagged(r Resource, tags []types.Tag) Resource {
+	r.RunID = tag(tags, TagRun)
+	if name := tag(tags, TagName); r.Name == "" {
 		r.Name = name
 	}
-	if t, err := time.Parse(time.RFC3339, tags.Get(TagExpires)); err == nil {
+	if t, err := time.Parse(time.RFC3339, tag(tags, TagExpires)); err == nil {
 		r.Expires = t
 	}
 	return r
@@ -152,14 +216,14 @@ func tagged(r Resource, tags awswire.Tags) Resource {
 // list finds the resources, without prices.
 func (c *Client) list(ctx context.Context) ([]Resource, error) {
 	var all []Resource
-	add := func(r Resource, tags awswire.Tags) {
+	add := func(r Resource, tags []types.Tag) {
 		// The filter is the service's word; deleting rests on our own.
-		if tags.Get(TagMark) == "1" {
+		if tag(tags, TagMark) == "1" {
 			all = append(all, tagged(r, tags))
 		}
 	}
 	for _, kind := range Kinds() {
-		err := c.listKind(ctx, kind, add)
+		err := c.listKind(ctx, kind, ours(), add)
 		switch {
 		case err == nil:
 		case kind == KindPlacementGroup && unknownAction(err):
@@ -175,10 +239,12 @@ func (c *Client) list(ctx context.Context) ([]Resource, error) {
 		known[r.ID] = true
 	}
 	var rest []Resource
-	err := awswire.Pages(ctx, c.wire, "DescribeTags", awswire.Params{}.Filter("key", TagMark).Filter("value", "1"), func(page awswire.ResourceTags) {
+	in := &ec2.DescribeTagsInput{Filters: []types.Filter{filter("key", TagMark), filter("value", "1")}}
+	err := pages(ctx, ec2.NewDescribeTagsPaginator(c.ec2, in), func(page *ec2.DescribeTagsOutput) {
 		for _, t := range page.Tags {
-			if k := Kind(t.Kind); k != "" && !known[t.ID] && k != "security-group-rule" && !slices.Contains(Kinds(), k) {
-				rest = append(rest, Resource{Kind: k, ID: t.ID})
+			k, id := Kind(t.ResourceType), aws.ToString(t.ResourceId)
+			if k != "" && !known[id] && t.ResourceType != types.ResourceTypeSecurityGroupRule && !slices.Contains(Kinds(), k) {
+				rest = append(rest, Resource{Kind: k, ID: id})
 			}
 		}
 	})
@@ -189,96 +255,87 @@ func (c *Client) list(ctx context.Context) ([]Resource, error) {
 	return append(all, rest...), nil
 }
 
-func (c *Client) listKind(ctx context.Context, kind Kind, add func(Resource, awswire.Tags)) error {
+// listKind tells add of everything of one kind that passes the filters, but for
+// what comes and goes with its VPC.
+func (c *Client) listKind(ctx context.Context, kind Kind, filters []types.Filter, add func(Resource, []types.Tag)) error {
 	switch kind {
 	case KindInstance:
-		return awswire.Pages(ctx, c.wire, "DescribeInstances", ours(), func(page awswire.Reservations) {
-			for _, r := range page.Reservations {
-				for _, i := range r.Instances {
-					if i.State != "terminated" { // AWS lists those for an hour
-						add(Resource{Kind: kind, ID: i.ID, State: i.State, Type: i.Type, Created: i.Launch, vpc: i.VPC, public: i.PublicIP != ""}, i.Tags)
-					}
-				}
+		return c.instances(ctx, filters, func(i types.Instance) {
+			if state(i) == types.InstanceStateNameTerminated { // AWS lists those for an hour
+				return
 			}
+			add(Resource{Kind: kind, ID: aws.ToString(i.InstanceId), State: string(state(i)), Type: string(i.InstanceType), Created: aws.ToTime(i.LaunchTime),
+				vpc: aws.ToString(i.VpcId), public: aws.ToString(i.PublicIpAddress) != ""}, i.Tags)
 		})
 	case KindVolume:
-		return awswire.Pages(ctx, c.wire, "DescribeVolumes", ours(), func(page awswire.Volumes) {
+		in := &ec2.DescribeVolumesInput{Filters: filters}
+		return pages(ctx, ec2.NewDescribeVolumesPaginator(c.ec2, in), func(page *ec2.DescribeVolumesOutput) {
 			for _, v := range page.Volumes {
-				if v.State == "deleting" || v.State == "deleted" {
+				if v.State == types.VolumeStateDeleting || v.State == types.VolumeStateDeleted {
 					continue
 				}
-				add(Resource{Kind: kind, ID: v.ID, State: v.State, Created: v.Created, volume: v}, v.Tags)
+				add(Resource{Kind: kind, ID: aws.ToString(v.VolumeId), State: string(v.State), Created: aws.ToTime(v.CreateTime), volume: v}, v.Tags)
 			}
 		})
 	case KindInterface:
-		return awswire.Pages(ctx, c.wire, "DescribeNetworkInterfaces", ours(), func(page awswire.Interfaces) {
-			for _, n := range page.Interfaces {
-				add(Resource{Kind: kind, ID: n.ID, State: n.State, vpc: n.VPC}, n.Tags)
+		in := &ec2.DescribeNetworkInterfacesInput{Filters: filters}
+		return pages(ctx, ec2.NewDescribeNetworkInterfacesPaginator(c.ec2, in), func(page *ec2.DescribeNetworkInterfacesOutput) {
+			for _, n := range page.NetworkInterfaces {
+				add(Resource{Kind: kind, ID: aws.ToString(n.NetworkInterfaceId), State: string(n.Status), vpc: aws.ToString(n.VpcId)}, n.TagSet)
 			}
 		})
 	case KindAddress:
-		var out awswire.Addresses
-		if err := c.wire.EC2(ctx, "DescribeAddresses", ours(), &out); err != nil {
+		out, err := c.ec2.DescribeAddresses(ctx, &ec2.DescribeAddressesInput{Filters: filters})
+		if err != nil {
 			return err
 		}
 		for _, a := range out.Addresses {
-			add(Resource{Kind: kind, ID: a.ID, Name: a.IP}, a.Tags)
+			add(Resource{Kind: kind, ID: aws.ToString(a.AllocationId), Name: aws.ToString(a.PublicIp)}, a.Tags)
 		}
 	case KindKeyPair:
-		var out awswire.KeyPairs
-		if err := c.wire.EC2(ctx, "DescribeKeyPairs", ours(), &out); err != nil {
+		out, err := c.ec2.DescribeKeyPairs(ctx, &ec2.DescribeKeyPairsInput{Filters: filters})
+		if err != nil {
 			return err
 		}
 		for _, k := range out.KeyPairs {
-			add(Resource{Kind: kind, ID: k.ID, Name: k.Name, Created: k.Created}, k.Tags)
+			add(Resource{Kind: kind, ID: aws.ToString(k.KeyPairId), Name: aws.ToString(k.KeyName), Created: aws.ToTime(k.CreateTime)}, k.Tags)
 		}
 	case KindPlacementGroup:
-		var out awswire.PlacementGroups
-		if err := c.wire.EC2(ctx, "DescribePlacementGroups", ours(), &out); err != nil {
+		out, err := c.ec2.DescribePlacementGroups(ctx, &ec2.DescribePlacementGroupsInput{Filters: filters})
+		if err != nil {
 			return err
 		}
-		for _, g := range out.Groups {
-			if g.State != "deleted" {
-				add(Resource{Kind: kind, ID: g.ID, Name: g.Name, State: g.State}, g.Tags)
+		for _, g := range out.PlacementGroups {
+			if g.State != types.PlacementGroupStateDeleted {
+				add(Resource{Kind: kind, ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName), State: string(g.State)}, g.Tags)
 			}
 		}
 	case KindSecurityGroup:
-		return awswire.Pages(ctx, c.wire, "DescribeSecurityGroups", ours(), func(page awswire.SecurityGroups) {
-			for _, g := range page.Groups {
-				if g.Name != "default" { // goes with its VPC
-					add(Resource{Kind: kind, ID: g.ID, Name: g.Name, vpc: g.VPC}, g.Tags)
-				}
-			}
+		return c.securityGroups(ctx, filters, func(g types.SecurityGroup) {
+			add(Resource{Kind: kind, ID: aws.ToString(g.GroupId), Name: aws.ToString(g.GroupName), vpc: aws.ToString(g.VpcId)}, g.Tags)
 		})
 	case KindSubnet:
-		return awswire.Pages(ctx, c.wire, "DescribeSubnets", ours(), func(page awswire.Subnets) {
-			for _, s := range page.Subnets {
-				add(Resource{Kind: kind, ID: s.ID, vpc: s.VPC}, s.Tags)
-			}
+		return c.subnets(ctx, filters, func(s types.Subnet) {
+			add(Resource{Kind: kind, ID: aws.ToString(s.SubnetId), vpc: aws.ToString(s.VpcId)}, s.Tags)
 		})
 	case KindRouteTable:
-		return awswire.Pages(ctx, c.wire, "DescribeRouteTables", ours(), func(page awswire.RouteTables) {
-			for _, t := range page.Tables {
-				if !slices.ContainsFunc(t.Associations, awswire.MainRouteTable) { // that goes with its VPC
-					add(Resource{Kind: kind, ID: t.ID, vpc: t.VPC}, t.Tags)
-				}
-			}
+		return c.routeTables(ctx, filters, func(t types.RouteTable) {
+			add(Resource{Kind: kind, ID: aws.ToString(t.RouteTableId), vpc: aws.ToString(t.VpcId)}, t.Tags)
 		})
 	case KindInternetGateway:
-		return awswire.Pages(ctx, c.wire, "DescribeInternetGateways", ours(), func(page awswire.InternetGateways) {
-			for _, g := range page.Gateways {
-				r := Resource{Kind: kind, ID: g.ID}
-				for _, a := range g.Attached {
-					r.vpc = a.VPC
-				}
-				add(r, g.Tags)
+		return c.gateways(ctx, filters, func(g types.InternetGateway) {
+			r := Resource{Kind: kind, ID: aws.ToString(g.InternetGatewayId)}
+			for _, a := range g.Attachments {
+				r.vpc = aws.ToString(a.VpcId)
 			}
+			add(r, g.Tags)
 		})
 	case KindVPC:
-		return awswire.Pages(ctx, c.wire, "DescribeVpcs", ours(), func(page awswire.VPCs) {
-			for _, v := range page.VPCs {
-				if !v.Default {
-					add(Resource{Kind: kind, ID: v.ID, vpc: v.ID}, v.Tags)
+		in := &ec2.DescribeVpcsInput{Filters: filters}
+		return pages(ctx, ec2.NewDescribeVpcsPaginator(c.ec2, in), func(page *ec2.DescribeVpcsOutput) {
+			for _, v := range page.Vpcs {
+				if id := aws.ToString(v.VpcId); !aws.ToBool(v.IsDefault) {
+					add(Resource{Kind: kind, ID: id, vpc: id}, v.Tags)
 				}
 			}
 		})
@@ -286,6 +343,52 @@ func (c *Client) listKind(ctx context.Context, kind Kind, add func(Resource, aws
 		return fmt.Errorf("there is no kind %q", kind)
 	}
 	return nil
+}
+
+// securityGroups goes through the security groups that pass the filters, but
+// for the default ones, which go with their VPC.
+func (c *Client) securityGroups(ctx context.Context, filters []types.Filter, each func(types.SecurityGroup)) error {
+	in := &ec2.DescribeSecurityGroupsInput{Filters: filters}
+	return pages(ctx, ec2.NewDescribeSecurityGroupsPaginator(c.ec2, in), func(page *ec2.DescribeSecurityGroupsOutput) {
+		for _, g := range page.SecurityGroups {
+			if aws.ToString(g.GroupName) != "default" {
+				each(g)
+			}
+		}
+	})
+}
+
+// subnets goes through the subnets that pass the filters.
+func (c *Client) subnets(ctx context.Context, filters []types.Filter, each func(types.Subnet)) error {
+	in := &ec2.DescribeSubnetsInput{Filters: filters}
+	return pages(ctx, ec2.NewDescribeSubnetsPaginator(c.ec2, in), func(page *ec2.DescribeSubnetsOutput) {
+		for _, s := range page.Subnets {
+			each(s)
+		}
+	})
+}
+
+// routeTables goes through the route tables that pass the filters, but for the
+// main ones, which go with their VPC.
+func (c *Client) routeTables(ctx context.Context, filters []types.Filter, each func(types.RouteTable)) error {
+	in := &ec2.DescribeRouteTablesInput{Filters: filters}
+	return pages(ctx, ec2.NewDescribeRouteTablesPaginator(c.ec2, in), func(page *ec2.DescribeRouteTablesOutput) {
+		for _, t := range page.RouteTables {
+			if !slices.ContainsFunc(t.Associations, func(a types.RouteTableAssociation) bool { return aws.ToBool(a.Main) }) {
+				each(t)
+			}
+		}
+	})
+}
+
+// gateways goes through the internet gateways that pass the filters.
+func (c *Client) gateways(ctx context.Context, filters []types.Filter, each func(types.InternetGateway)) error {
+	in := &ec2.DescribeInternetGatewaysInput{Filters: filters}
+	return pages(ctx, ec2.NewDescribeInternetGatewaysPaginator(c.ec2, in), func(page *ec2.DescribeInternetGatewaysOutput) {
+		for _, g := range page.InternetGateways {
+			each(g)
+		}
+	})
 }
 
 // Instance is one machine of a run, as AWS sees it.
@@ -317,14 +420,10 @@ func (c *Client) Running(ctx context.Context, runID string) (map[string]string, 
 // remembers them, by name.
 func (c *Client) Instances(ctx context.Context, runID string) ([]Instance, error) {
 	var all []Instance
-	err := awswire.Pages(ctx, c.wire, "DescribeInstances", ours().Filter("tag:"+TagRun, runID), func(page awswire.Reservations) {
-		for _, r := range page.Reservations {
-			for _, i := range r.Instances {
-				t := tagged(Resource{}, i.Tags)
-				all = append(all, Instance{ID: i.ID, Name: t.Name, Role: i.Tags.Get(TagRole), RunID: t.RunID, Type: i.Type, State: i.State,
-					Reason: i.Reason, PublicIP: i.PublicIP, Launched: i.Launch, Expires: t.Expires})
-			}
-		}
+	err := c.instances(ctx, append(ours(), filter("tag:"+TagRun, runID)), func(i types.Instance) {
+		t := tagged(Resource{}, i.Tags)
+		all = append(all, Instance{ID: aws.ToString(i.InstanceId), Name: t.Name, Role: tag(i.Tags, TagRole), RunID: t.RunID, Type: string(i.InstanceType), State: string(state(i)),
+			Reason: aws.ToString(i.StateTransitionReason), PublicIP: aws.ToString(i.PublicIpAddress), Launched: aws.ToTime(i.LaunchTime), Expires: t.Expires})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("looking up the instances of run %s in %s: %w", runID, c.Region, explain(err, c.profile))

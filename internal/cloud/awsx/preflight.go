@@ -7,7 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/cloud/awswire"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
 	"github.com/percore/percore/internal/fail"
 )
 
@@ -110,20 +114,58 @@ func (c *Client) Preflight(ctx context.Context, r Request) (Report, error) {
 	return rep, nil
 }
 
+// offered is an instance type with what decides whether it can be measured on.
+type offered struct {
+	Type          // without an architecture where percore has no images for it
+	burstable     bool
+	architectures []types.ArchitectureType
+	validThreads  []int32 // per core
+	placement     []types.PlacementGroupStrategy
+}
+
+// offer reads what EC2 says of an instance type.
+func offer(info types.InstanceTypeInfo) offered {
+	o := offered{Type: Type{Name: string(info.InstanceType)}, burstable: aws.ToBool(info.BurstablePerformanceSupported)}
+	if p := info.ProcessorInfo; p != nil {
+		o.architectures = p.SupportedArchitectures
+	}
+	switch {
+	case slices.Contains(o.architectures, types.ArchitectureTypeArm64):
+		o.Arch = "arm64"
+	case slices.Contains(o.architectures, types.ArchitectureTypeX8664):
+		o.Arch = "amd64"
+	}
+	if v := info.VCpuInfo; v != nil {
+		o.VCPUs, o.Cores, o.Threads = int(aws.ToInt32(v.DefaultVCpus)), int(aws.ToInt32(v.DefaultCores)), int(aws.ToInt32(v.DefaultThreadsPerCore))
+		o.validThreads = v.ValidThreadsPerCore
+	}
+	o.Threads = max(o.Threads, 1)
+	if m := info.MemoryInfo; m != nil {
+		o.MemoryMiB = int(aws.ToInt64(m.SizeInMiB))
+	}
+	if n := info.NetworkInfo; n != nil {
+		o.Network = aws.ToString(n.NetworkPerformance)
+	}
+	if p := info.PlacementGroupInfo; p != nil {
+		o.placement = p.SupportedStrategies
+	}
+	return o
+}
+
 // describeTypes asks for types by name. Those that the region does not have are
 // absent from the answer; no names ask for all types.
-func (c *Client) describeTypes(ctx context.Context, names []string) (map[string]awswire.InstanceType, error) {
-	found := map[string]awswire.InstanceType{}
+func (c *Client) describeTypes(ctx context.Context, names []string) (map[string]offered, error) {
+	found := map[string]offered{}
 	const most = 200 // values of one filter
 	for first := true; first || len(names) > 0; first = false {
-		p := awswire.Params{}
+		in := &ec2.DescribeInstanceTypesInput{}
 		if n := min(most, len(names)); n > 0 {
-			p.Filter("instance-type", names[:n]...)
+			in.Filters = []types.Filter{filter("instance-type", names[:n]...)}
 			names = names[n:]
 		}
-		err := awswire.Pages(ctx, c.wire, "DescribeInstanceTypes", p, func(page awswire.InstanceTypes) {
-			for _, t := range page.Types {
-				found[t.Name] = t
+		err := pages(ctx, ec2.NewDescribeInstanceTypesPaginator(c.ec2, in), func(page *ec2.DescribeInstanceTypesOutput) {
+			for _, t := range page.InstanceTypes {
+				found[string(t.InstanceType)] = offer(t)
 			}
 		})
 		if err != nil {
@@ -133,18 +175,6 @@ func (c *Client) describeTypes(ctx context.Context, names []string) (map[string]
 	return found, nil
 }
 
-// arch is the architecture as Debian names it, empty for one that percore has
-// no images for.
-func arch(t awswire.InstanceType) string {
-	switch {
-	case slices.Contains(t.Architectures, "arm64"):
-		return "arm64"
-	case slices.Contains(t.Architectures, "x86_64"):
-		return "amd64"
-	}
-	return ""
-}
-
 // types looks up what the request asks for and refuses types that cannot be
 // measured on.
 func (c *Client) types(ctx context.Context, r Request) (map[string]Type, error) {
@@ -152,48 +182,61 @@ func (c *Client) types(ctx context.Context, r Request) (map[string]Type, error) 
 	if err != nil {
 		return nil, err
 	}
-	types := map[string]Type{}
+	all := map[string]Type{}
 	for _, m := range r.Machines {
 		t, ok := found[m.Type]
 		switch {
 		case !ok:
 			return nil, fail.Input("the region %s has no instance type %s (cloud.instances.%s); take another type, or another region with --region", c.Region, m.Type, m.Role)
-		case t.Burstable:
+		case t.burstable:
 			return nil, fail.Input("the instance type %s of role %s is burstable: what it carries depends on its credits; take one of another family, such as c8g.xlarge", m.Type, m.Role)
-		case arch(t) == "":
-			return nil, fail.Input("the instance type %s of role %s has the architecture %s; take one of arm64 or x86_64", m.Type, m.Role, strings.Join(t.Architectures, ", "))
-		case t.Threads > 1 && !slices.Contains(t.ValidThreads, 1):
+		case t.Arch == "":
+			return nil, fail.Input("the instance type %s of role %s has the architecture %s; take one of arm64 or x86_64", m.Type, m.Role, joined(t.architectures))
+		case t.Threads > 1 && !slices.Contains(t.validThreads, 1):
 			return nil, fail.Input("the instance type %s of role %s cannot run one thread per core, so that a core would not mean a core; take another type, such as c7i.2xlarge", m.Type, m.Role)
-		case r.Grouped && !slices.Contains(t.Placement, "cluster"):
+		case r.Grouped && !slices.Contains(t.placement, types.PlacementGroupStrategyCluster):
 			return nil, fail.Input("the instance type %s of role %s cannot be in a cluster placement group; take another type, or write cloud.placement_group: false", m.Type, m.Role)
 		case m.Cores > t.Cores:
 			return nil, fail.Input("role %s uses %d cores and the instance type %s has %d; take a larger type, or fewer CPUs in the profile", m.Role, m.Cores, m.Type, t.Cores)
 		}
-		types[m.Type] = Type{Name: m.Type, Arch: arch(t), VCPUs: t.VCPUs, Cores: t.Cores, Threads: max(t.Threads, 1), MemoryMiB: t.MemoryMiB, Network: t.Network}
+		all[m.Type] = t.Type
 	}
-	return types, nil
+	return all, nil
+}
+
+func joined[S ~string](values []S) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, ", ")
 }
 
 // zone chooses the first zone, by name, that offers every type, or checks the
 // one that was asked for.
 func (c *Client) zone(ctx context.Context, r Request) (string, []string, error) {
-	var zones awswire.Zones
-	if err := c.wire.EC2(ctx, "DescribeAvailabilityZones", awswire.Params{}.Filter("state", "available").Filter("zone-type", "availability-zone"), &zones); err != nil {
+	zones, err := c.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{
+		Filters: []types.Filter{filter("state", "available"), filter("zone-type", "availability-zone")},
+	})
+	if err != nil {
 		return "", nil, fmt.Errorf("listing the zones of %s: %w", c.Region, explain(err, c.profile))
 	}
 	offers := map[string][]string{} // type -> zones
-	p := awswire.Params{"LocationType": "availability-zone"}.Filter("instance-type", r.Types()...)
-	err := awswire.Pages(ctx, c.wire, "DescribeInstanceTypeOfferings", p, func(page awswire.Offerings) {
-		for _, o := range page.Offerings {
-			offers[o.Type] = append(offers[o.Type], o.Location)
+	in := &ec2.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZone, Filters: []types.Filter{filter("instance-type", r.Types()...)},
+	}
+	err = pages(ctx, ec2.NewDescribeInstanceTypeOfferingsPaginator(c.ec2, in), func(page *ec2.DescribeInstanceTypeOfferingsOutput) {
+		for _, o := range page.InstanceTypeOfferings {
+			name := string(o.InstanceType)
+			offers[name] = append(offers[name], aws.ToString(o.Location))
 		}
 	})
 	if err != nil {
 		return "", nil, fmt.Errorf("looking up which zones of %s offer the instance types: %w", c.Region, explain(err, c.profile))
 	}
 	var names []string
-	for _, z := range zones.Zones {
-		names = append(names, z.Name)
+	for _, z := range zones.AvailabilityZones {
+		names = append(names, aws.ToString(z.ZoneName))
 	}
 	slices.Sort(names)
 	zone, all, err := chooseZone(names, offers, r.Types(), r.Zone)
@@ -236,18 +279,16 @@ func chooseZone(zones []string, offers map[string][]string, types []string, aske
 }
 
 // images looks up the image of each architecture.
-func (c *Client) images(ctx context.Context, types map[string]Type) (map[string]Image, error) {
+func (c *Client) images(ctx context.Context, of map[string]Type) (map[string]Image, error) {
 	var names []string
-	for _, t := range types {
+	for _, t := range of {
 		if name := imageParameter(t.Arch); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	var out struct {
-		Parameters []struct{ Name, Value string }
-	}
-	if err := c.wire.JSON(ctx, "ssm", "AmazonSSM", "GetParameters", map[string]any{"Names": names}, &out); err != nil {
+	out, err := ssm.NewFromConfig(c.cfg).GetParameters(ctx, &ssm.GetParametersInput{Names: names})
+	if err != nil {
 		if denied(err) {
 			return nil, fail.Input("the AWS identity may not read the public parameters of Debian's images (ssm:GetParameters); give it the policy docs/iam-policy.json")
 		}
@@ -255,7 +296,8 @@ func (c *Client) images(ctx context.Context, types map[string]Type) (map[string]
 	}
 	images := map[string]Image{}
 	for _, p := range out.Parameters {
-		images[strings.TrimPrefix(p.Name, imageParameter(""))] = Image{ID: p.Value, Parameter: p.Name}
+		name := aws.ToString(p.Name)
+		images[strings.TrimPrefix(name, imageParameter(""))] = Image{ID: aws.ToString(p.Value), Parameter: name}
 	}
 	for _, name := range names {
 		if a := strings.TrimPrefix(name, imageParameter("")); images[a].ID == "" {
@@ -269,12 +311,14 @@ func (c *Client) images(ctx context.Context, types map[string]Type) (map[string]
 // instances. The answer is a warning when it cannot be known.
 func (c *Client) mayRun(ctx context.Context, r Request, rep Report) (warning string, err error) {
 	m := r.Machines[0]
-	tags := map[string]string{TagMark: "1", TagRun: "preflight"}
-	params := awswire.Params{"DryRun": "true", "ImageId": rep.Images[rep.Types[m.Type].Arch].ID, "InstanceType": m.Type, "MinCount": "1", "MaxCount": "1"}
-	var done awswire.Done
-	err = c.wire.EC2(ctx, "RunInstances", params.Tags("instance", tags).Tags("volume", tags), &done)
+	tags := []types.Tag{{Key: aws.String(TagMark), Value: aws.String("1")}, {Key: aws.String(TagRun), Value: aws.String("preflight")}}
+	_, err = c.ec2.RunInstances(ctx, &ec2.RunInstancesInput{
+		DryRun: aws.Bool(true), ImageId: aws.String(rep.Images[rep.Types[m.Type].Arch].ID), InstanceType: types.InstanceType(m.Type),
+		MinCount: aws.Int32(1), MaxCount: aws.Int32(1),
+		TagSpecifications: []types.TagSpecification{{ResourceType: types.ResourceTypeInstance, Tags: tags}, {ResourceType: types.ResourceTypeVolume, Tags: tags}},
+	})
 	switch {
-	case awswire.Code(err) == "DryRunOperation": // it would have worked
+	case code(err) == "DryRunOperation": // it would have worked
 		return "", nil
 	case denied(err):
 		return "", fail.Input("the AWS identity %s may not call ec2:RunInstances; give it the policy docs/iam-policy.json", rep.Identity.ARN)
@@ -283,5 +327,5 @@ func (c *Client) mayRun(ctx context.Context, r Request, rep Report) (warning str
 	case err == nil:
 		return "", fmt.Errorf("a dry run of ec2:RunInstances was carried out")
 	}
-	return fmt.Sprintf("whether instances may be made was not checked: %v", err), nil
+	return fmt.Sprintf("whether instances may be made was not checked: %v", brief(err)), nil
 }

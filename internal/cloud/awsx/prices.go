@@ -187,11 +187,11 @@ func (c *Client) PriceTable(ctx context.Context) (sizing.Prices, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(per)) {
 		x, ok := all[name]
-		if !ok || x.Burstable || arch(x) == "" || x.Cores < 1 || x.VCPUs < x.Cores || x.MemoryMiB < 1 {
+		if !ok || x.burstable || x.Arch == "" || x.Cores < 1 || x.VCPUs < x.Cores || x.MemoryMiB < 1 {
 			continue
 		}
 		i := sizing.Instance{Arch: "x86_64", VCPUs: x.VCPUs, Cores: x.Cores, MemoryGiB: float64(x.MemoryMiB) / 1024, PerHour: map[string]float64{c.Region: per[name]}}
-		if arch(x) == "arm64" {
+		if x.Arch == "arm64" {
 			i.Arch = "arm64"
 		}
 		t.Instances[name] = i

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 
-	"github.com/percore/percore/internal/cloud/awswire"
 	"github.com/percore/percore/internal/fail"
 )
 
@@ -51,7 +51,7 @@ func quotaOf(instanceType string) (quota, bool) {
 }
 
 // quotas compares what is asked for, and what runs, with what may run.
-func (c *Client) quotas(ctx context.Context, r Request, types map[string]Type) ([]Quota, []string, error) {
+func (c *Client) quotas(ctx context.Context, r Request, of map[string]Type) ([]Quota, []string, error) {
 	asked := map[string]*Quota{}
 	for _, m := range r.Machines {
 		q, ok := quotaOf(m.Type)
@@ -61,7 +61,7 @@ func (c *Client) quotas(ctx context.Context, r Request, types map[string]Type) (
 		if asked[q.code] == nil {
 			asked[q.code] = &Quota{Code: q.code, Name: q.name}
 		}
-		asked[q.code].Asked += m.Count * types[m.Type].VCPUs
+		asked[q.code].Asked += m.Count * of[m.Type].VCPUs
 	}
 	codes := slices.Sorted(maps.Keys(asked))
 	client := servicequotas.NewFromConfig(c.cfg)
@@ -118,27 +118,23 @@ func (q Quota) refusal(region string) error {
 // one run, by quota code.
 func (c *Client) used(ctx context.Context, runID string) (map[string]int, error) {
 	count := map[string]int{}
-	p := awswire.Params{}.Filter("instance-state-name", "pending", "running")
-	err := awswire.Pages(ctx, c.wire, "DescribeInstances", p, func(page awswire.Reservations) {
-		for _, r := range page.Reservations {
-			for _, i := range r.Instances {
-				if i.Lifecycle == "" && (runID == "" || i.Tags.Get(TagRun) != runID) {
-					count[i.Type]++
-				}
-			}
+	err := c.instances(ctx, []types.Filter{filter("instance-state-name", "pending", "running")}, func(i types.Instance) {
+		// On demand has no word of its own; spot and scheduled have quotas of theirs.
+		if i.InstanceLifecycle == "" && (runID == "" || tag(i.Tags, TagRun) != runID) {
+			count[string(i.InstanceType)]++
 		}
 	})
 	if err != nil || len(count) == 0 {
 		return nil, err
 	}
-	types, err := c.describeTypes(ctx, slices.Sorted(maps.Keys(count)))
+	all, err := c.describeTypes(ctx, slices.Sorted(maps.Keys(count)))
 	if err != nil {
 		return nil, err
 	}
 	used := map[string]int{}
 	for t, n := range count {
 		if q, ok := quotaOf(t); ok {
-			used[q.code] += n * types[t].VCPUs
+			used[q.code] += n * all[t].VCPUs
 		}
 	}
 	return used, nil
