@@ -45,6 +45,7 @@ func (e *LostError) Error() string {
 	if sshEnded(e.Err) {
 		reason = sshReason(e.Err)
 	}
+	reason = strings.ReplaceAll(reason, sshStandIn, e.Host)
 	if e.For < time.Second {
 		return fmt.Sprintf("the engine at %s still does not answer (%s)", e.Host, reason)
 	}

@@ -27,6 +27,10 @@ var sshFlags = []string{
 	"-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
 }
 
+// sshStandIn is what stands for an engine behind ssh where its client wants a
+// URL.
+const sshStandIn = "http://docker.example.com"
+
 // greetTimeout bounds the time from the start of ssh to the engine's first
 // answer. ssh's own bounds leave out the login.
 const greetTimeout = 40 * time.Second

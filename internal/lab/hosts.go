@@ -105,7 +105,7 @@ var withoutStatistics = []string{"no stats available", "Operation not supported"
 func parseAllowances(text string) (map[string]int64, error) {
 	var out map[string]int64
 	var errs []error
-	for section := range strings.SplitSeq("\n"+text, "\n== ") {
+	for section := range strings.SplitSeq(text, "\n== ") {
 		name, lines, _ := strings.Cut(section, "\n")
 		name = strings.TrimSpace(name)
 		known := false

@@ -134,6 +134,7 @@ func checkMeasurement(t *testing.T, l *Lab, m protocol.Measurement, w protocol.L
 // TestHostsOfTheirOwn runs blocks on three hosts, then on four with two load
 // generators.
 func TestHostsOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	machines := hosts(t, 4)
 	ctx := t.Context()
 
@@ -283,6 +284,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 // TestLostAndFound cuts hosts off in the middle of a window: for a minute, which
 // costs nothing, and for good, which ends the block.
 func TestLostAndFound(t *testing.T) {
+	t.Parallel()
 	t.Run("cut off for a minute", func(t *testing.T) {
 		t.Parallel()
 		// The window ends while the plugs are out.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -93,6 +94,11 @@ func newLab(t testing.TB, change func(*Config)) *Lab {
 var testRows = 2000 + os.Getpid()%100_000
 
 func TestMain(m *testing.M) {
+	// The tests that are marked as parallel mostly wait.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	ctx := context.Background()
 	if e, err := engine.Connect(ctx, engine.Options{}); err == nil {
