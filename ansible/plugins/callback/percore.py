@@ -31,7 +31,7 @@ class CallbackModule(CallbackBase):
         number = os.environ.get("PERCORE_EVENTS_FD", "")
         if number.isdigit():
             self._events = os.fdopen(int(number), "w", encoding="utf-8", closefd=False)
-        self._hosts = set()
+        self._items = {}  # why an item of a loop failed, by host
 
     def _tell(self, kind, **fields):
         if self._events is None:
@@ -64,16 +64,18 @@ class CallbackModule(CallbackBase):
         self._result("skipped", result)
 
     def v2_runner_retry(self, result):
-        said = result._result
-        left = said.get("retries", 0) - said.get("attempts", 0)
-        self._result("retry", result, message="%s (%d more tries)" % (reason(said), left))
+        self._result("retry", result, message=reason(result))
+
+    def v2_runner_item_on_failed(self, result):
+        self._items.setdefault(result._host.get_name(), reason(result))
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
         kind = "ignored" if ignore_errors else "failed"
-        self._result(kind, result, message=reason(result._result))
+        item = self._items.pop(result._host.get_name(), None)
+        self._result(kind, result, message=item or reason(result))
 
     def v2_runner_on_unreachable(self, result):
-        self._result("unreachable", result, message=reason(result._result))
+        self._result("unreachable", result, message=reason(result))
 
     def v2_playbook_on_stats(self, stats):
         hosts = {}
@@ -85,16 +87,29 @@ class CallbackModule(CallbackBase):
         self._tell("stats", hosts=hosts)
 
 
-def reason(said):
-    """Why a task failed, out of its result."""
-    for item in said.get("results") or []:
-        if isinstance(item, dict) and (item.get("failed") or item.get("unreachable")):
-            return reason({key: value for key, value in item.items() if key != "results"})
-    text = str(said.get("msg") or "")
+def reason(result):
+    """Why a task, or an item of its loop, failed."""
+    said = result._result
+    text = chain(getattr(result, "exception", None)) or str(said.get("msg") or "")
     # These say that a command failed, and its own words are elsewhere.
-    if not text or text.startswith(("non-zero return code", "MODULE FAILURE", "Module failed", "Module result", "Task failed")):
+    vague = ("non-zero return code", "The command exited with", "MODULE FAILURE", "Module failed", "Module result")
+    if not text or text.startswith(vague):
         more = said.get("stderr") or said.get("module_stderr") or said.get("stdout") or said.get("module_stdout")
         if more:
             last = [line for line in str(more).splitlines() if line.strip()][-1:]
             text = "".join(last) or text
     return text.strip() or "no reason given"
+
+
+def chain(summary):
+    """The messages of an error and of what caused it."""
+    parts = []
+    event = getattr(summary, "event", None)
+    while event is not None and len(parts) < 10:
+        part = str(getattr(event, "msg", "")).strip()
+        if part and part not in ("Task failed.", "Module failed.", "Action failed."):
+            parts.append(part)
+        event = getattr(getattr(event, "chain", None), "event", None)
+    # An outer message may repeat the inner one.
+    kept = [part for i, part in enumerate(parts) if not any(part in outer for outer in parts[:i])]
+    return ": ".join([part.rstrip(".") for part in kept[:-1]] + kept[-1:])

@@ -237,7 +237,8 @@ func environment(all []string) []string {
 	if runtime.GOOS == "darwin" {
 		locale = "en_US.UTF-8"
 	}
-	return append(env, "LC_ALL="+locale, "PYTHONUNBUFFERED=1")
+	// Python must leave no files of its own in the project's folder.
+	return append(env, "LC_ALL="+locale, "PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1")
 }
 
 // closeMasters ends the connections that ssh keeps open in the background.

@@ -172,7 +172,7 @@ func (t *Tool) check(ctx context.Context) error {
 	return nil
 }
 
-var coreVersion = regexp.MustCompile(`(?m)^ansible-playbook \[core (([0-9]{1,6})\.([0-9]{1,6})[^\]\s]*)[^\]\n]*\]`)
+var coreVersion = regexp.MustCompile(`(?m)^ansible-playbook \[core ((0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5}\b)[^\]\s]*)[^\]\n]*\]`)
 
 // parseVersion reads the version of ansible-core out of what
 // `ansible-playbook --version` prints.

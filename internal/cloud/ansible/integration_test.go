@@ -133,6 +133,16 @@ func TestSyntax(t *testing.T) {
 	}
 }
 
+// TestFactsModule runs the tests of the module that reads the facts, which need
+// Ansible's libraries.
+func TestFactsModule(t *testing.T) {
+	cmd := exec.Command(tool(t).Path, "testdata/facts_test.py")
+	cmd.Env = append(environment(os.Environ()), "PYTHONPATH=../../../ansible/library")
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Ran 3 tests")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // TestPrepare prepares three hosts that share this machine's file system, at
 // once, as a run does.
 func TestPrepare(t *testing.T) {
