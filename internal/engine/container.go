@@ -555,7 +555,20 @@ func (c *Container) exec(ctx context.Context, stdin bool, argv []string) (*execS
 	if err != nil {
 		return nil, c.wrap("running "+argv[0]+" in", err)
 	}
-	at, err := c.e.api.ExecAttach(ctx, ex.ID, client.ExecAttachOptions{})
+	// Attaching starts the command, so that it is done again only where it was
+	// never asked for: an sshd that many knock at turns some away.
+	at, err := retry(ctx, c.e, func() (client.ExecAttachResult, error) {
+		at, err := c.e.api.ExecAttach(ctx, ex.ID, client.ExecAttachOptions{})
+		var unsent *unsentError
+		if err != nil && !errors.As(err, &unsent) {
+			err = &onceError{err}
+		}
+		return at, err
+	})
+	var once *onceError
+	if errors.As(err, &once) {
+		err = once.error
+	}
 	if err != nil {
 		return nil, c.wrap("running "+argv[0]+" in", err)
 	}

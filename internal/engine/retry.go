@@ -168,10 +168,17 @@ func (e *Engine) Reach(ctx context.Context) error {
 	return err
 }
 
+// onceError is an error of a call that must not be repeated.
+type onceError struct{ error }
+
 // dropped reports whether an error says that the connection to the engine
 // broke, rather than that the engine refused.
 func dropped(err error) bool {
 	var lost *LostError
+	var once *onceError
+	if errors.As(err, &once) {
+		return false
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &lost) {
 		return false
 	}

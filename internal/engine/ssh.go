@@ -51,11 +51,17 @@ func dialSSH(host string, options []string, c *contact) (dial func(ctx context.C
 		conn := &sshConn{Conn: raw, contact: c}
 		if err := greet(ctx, conn); err != nil {
 			conn.Close()
-			return nil, err
+			return nil, &unsentError{err}
 		}
 		return conn, nil
 	}, helper.Host, nil
 }
+
+// unsentError says that a connection was never made: whatever was to be sent on
+// it never was.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
 
 // greet exchanges a first request and its answer on a connection.
 func greet(ctx context.Context, c net.Conn) error {
