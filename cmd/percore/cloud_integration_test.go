@@ -77,17 +77,6 @@ func loading(t *testing.T, c *command, h *hoststest.Host, duration string) {
 	t.Fatalf("waited ten minutes for a window\n%s", c.out.String())
 }
 
-// wiredPreset has windows that can be told from warm-ups and are long enough to
-// be cut.
-const wiredPreset = `
-name: wired
-timeout: 10s
-warmup: 1s
-probe: {window: 1s, connections: 8, target: 100}
-phases:
-  - {id: rate, kind: rate, window: 7s, repetitions: 1, connections: [8], targets: {auth: 60, read: 60, write: 60}}
-`
-
 // onDisk is the state of the one cloud run.
 func onDisk(t *testing.T, results string) (cloud.State, *store.Store) {
 	t.Helper()
@@ -103,8 +92,10 @@ func onDisk(t *testing.T, results string) (cloud.State, *store.Store) {
 }
 
 // TestCloudRun goes through a whole cloud run on three hosts with real
-// Terraform, Ansible, ssh and containers, with the smoke preset. The driver is
-// killed in a window and carried on.
+// Terraform, Ansible, ssh and containers, with the smoke preset. In one window
+// the driver is killed. In another the plug between the driver and the hosts is
+// pulled for a minute, which costs nothing. In a third the database's daemon is
+// stopped, which ends the run with what was measured kept.
 func TestCloudRun(t *testing.T) {
 	l := cloudLab(t)
 	results := t.TempDir()
@@ -128,9 +119,49 @@ func TestCloudRun(t *testing.T) {
 	}
 	percore(t, results, "cloud", "ssh", "db", "--", "exit 7").run(t, 7)
 
+	c = percore(t, results, "cloud", "run", "--run", state.ID)
+	c.start(t)
+	loading(t, c, l.Named("load"), "3s")
+	_, st := onDisk(t, results)
+	before := windows(st.Events())
+	l.Unplug()
+	time.Sleep(time.Minute)
+	l.Plug()
+	st = await(t, c, results, "the window that was cut", func(e []store.Event) bool { return windows(e) == before+1 })
+	cut := st.History().Windows()[before]
+	if !cut.Passed() || cut.Attempt != 1 || cut.Measured.Failed > 0 || cut.Measured.Achieved < 0.9*float64(cut.Target) {
+		t.Errorf("the window that was cut: attempt %d, %s, %+v, %+v", cut.Attempt, cut.Error, cut.Measured, cut.Gates)
+	}
+
+	loading(t, c, l.Named("load"), "3s")
+	if err := l.Named("db").StopDaemon(); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	dead := c.out.String()
+	if code := c.ProcessState.ExitCode(); code != 1 {
+		t.Errorf("exit code %d with a dead host", code)
+	}
+	for _, want := range []string{"db", l.Named("db").Address, "percore cloud run --run " + state.ID} {
+		if !strings.Contains(dead, want) {
+			t.Errorf("the output with a dead host does not say %q:\n%s", want, dead)
+		}
+	}
+	_, st = onDisk(t, results)
+	verify(t, st)
+	if kept := windows(st.Events()); kept <= before {
+		t.Errorf("%d windows are kept of %d", kept, before+1)
+	}
+	if err := l.Named("db").StartDaemon(); err != nil {
+		t.Fatal(err)
+	}
+
 	out := percore(t, results, "cloud", "run", "--run", state.ID).run(t, 0)
 	t.Log(out)
-	state, st := onDisk(t, results)
+	state, st = onDisk(t, results)
+	if st.Summary().State != store.StateComplete {
+		t.Errorf("the run is %s", st.Summary().State)
+	}
 	if state.Measured == nil || state.Collected == nil {
 		t.Errorf("state at the end: %+v", state)
 	}
@@ -193,52 +224,6 @@ func TestCloudRun(t *testing.T) {
 		if left := leftOn(t, h, state.ID); len(left) > 0 {
 			t.Errorf("left on %s: %v", h.Name, left)
 		}
-	}
-}
-
-// TestCloudCuts pulls the plug between the driver and the hosts for a minute in
-// the middle of a window, which costs nothing, and stops the database's daemon
-// in another, which ends the run with what was measured kept.
-func TestCloudCuts(t *testing.T) {
-	l := cloudLab(t)
-	results := t.TempDir()
-	profile, preset := cloudProfile(t, l), write(t, "wired.yaml", wiredPreset)
-	c := percore(t, results, "cloud", "run", "--profile", profile, "--preset", preset, "--candidates", "go", "--scenarios", "auth,read", "--keep")
-	c.start(t)
-	loading(t, c, l.Named("load"), "7s")
-	time.Sleep(time.Second)
-	l.Unplug()
-	time.Sleep(time.Minute)
-	l.Plug()
-	st := await(t, c, results, "the window that was cut", func(e []store.Event) bool { return windows(e) == 1 })
-	cut := st.History().Windows()[0]
-	if !cut.Passed() || cut.Attempt != 1 || cut.Measured.Failed > 0 || cut.Measured.Achieved < 55 {
-		t.Errorf("the window that was cut: attempt %d, %s, %+v, %+v", cut.Attempt, cut.Error, cut.Measured, cut.Gates)
-	}
-	loading(t, c, l.Named("load"), "7s")
-	if err := l.Named("db").StopDaemon(); err != nil {
-		t.Fatal(err)
-	}
-	<-c.done
-	out := c.out.String()
-	if code := c.ProcessState.ExitCode(); code != 1 {
-		t.Errorf("exit code %d with a dead host", code)
-	}
-	for _, want := range []string{"db", l.Named("db").Address, "percore cloud run --run"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the output does not say %q:\n%s", want, out)
-		}
-	}
-	state, st := onDisk(t, results)
-	verify(t, st)
-	if err := l.Named("db").StartDaemon(); err != nil {
-		t.Fatal(err)
-	}
-	t.Log(percore(t, results, "cloud", "run", "--run", state.ID).run(t, 0))
-	_, st = onDisk(t, results)
-	verify(t, st)
-	if st.Summary().State != store.StateComplete {
-		t.Errorf("the run is %s", st.Summary().State)
 	}
 }
 

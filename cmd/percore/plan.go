@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"context"
+
 	"github.com/spf13/cobra"
 
+	"github.com/percore/percore/internal/cloud/awsx"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures/sheet"
 	"github.com/percore/percore/internal/sizing"
@@ -12,6 +16,7 @@ func newPlanCmd(a *app) *cobra.Command {
 	var (
 		r                   sizing.Request
 		mix, format, prices string
+		live                bool
 	)
 	cmd := &cobra.Command{
 		Use:   "plan RUN --rate N --mix read=0.5,write=0.5",
@@ -40,9 +45,15 @@ func newPlanCmd(a *app) *cobra.Command {
 			if err := r.Check(); err != nil {
 				return err
 			}
+			if live && prices != "" {
+				return fail.Input("--live-prices and --prices both say where prices come from; give one of them")
+			}
 			table, err := sizing.ShippedPrices()
-			if prices != "" {
+			switch {
+			case prices != "":
 				table, err = sizing.ReadPrices(prices)
+			case live:
+				table, err = livePrices(cmd.Context(), cmp.Or(r.Region, sizing.DefaultRegion))
 			}
 			if err != nil {
 				return err
@@ -66,6 +77,16 @@ func newPlanCmd(a *app) *cobra.Command {
 	flags.StringVar(&r.Instance, "instance", "", "instance type, which gives cores, memory and a price")
 	flags.StringVar(&r.Region, "region", "", "region of the price (default "+sizing.DefaultRegion+")")
 	flags.StringVar(&prices, "prices", "", "read prices from this `FILE` instead of the shipped table")
+	flags.BoolVar(&live, "live-prices", false, "ask AWS's price list for the region instead of the shipped table (needs AWS credentials)")
 	flags.StringVar(&format, "format", "text", "text, md, csv or json")
 	return cmd
+}
+
+// livePrices asks AWS what instances cost in a region today.
+func livePrices(ctx context.Context, region string) (sizing.Prices, error) {
+	c, err := awsx.Open(ctx, awsx.Options{Region: region})
+	if err != nil {
+		return sizing.Prices{}, err
+	}
+	return c.PriceTable(ctx)
 }

@@ -223,8 +223,11 @@ func (d *Driver) Up(ctx context.Context) error {
 		for line := range strings.Lines(strings.TrimSpace(plan.Text)) {
 			d.say("  %s", strings.TrimRight(line, "\n"))
 		}
-		if err := d.confirm(); err != nil {
-			return err
+		// What is there already was agreed to.
+		if plan.Add+plan.Destroy > 0 || s.Applied == nil {
+			if err := d.confirm(); err != nil {
+				return err
+			}
 		}
 		if s.Applied == nil {
 			// From here on there may be machines: another process must know.
@@ -447,13 +450,16 @@ func (d *Driver) Down(ctx context.Context) error {
 	} else if len(left) > 0 {
 		return fmt.Errorf("Terraform's state of run %s still holds %s; try `percore cloud down --run %s` again, or `percore cloud sweep`", s.ID, strings.Join(left, ", "), s.ID)
 	}
+	if s.Provider == profile.ProviderAWS {
+		d.o.Console.Status("looking whether anything is left")
+		if err := d.nothingLeft(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.done(&s.Destroyed); err != nil {
 		return err
 	}
 	if s.Provider == profile.ProviderAWS {
-		if err := d.nothingLeft(ctx); err != nil {
-			return err
-		}
 		d.say("nothing is left of run %s; it cost about $%.2f", s.ID, s.Spent(time.Now()))
 		return d.noteCost()
 	}

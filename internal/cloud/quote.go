@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,25 +199,33 @@ func (d *Driver) length(report awsx.Report, r awsx.Request) (time.Duration, erro
 	return p.Plan.Time(protocol.DefaultOverhead()) + aroundTime, nil
 }
 
-// nothingLeft makes sure that AWS knows nothing of the run any more, whatever
-// Terraform's state says.
+// nothingLeft makes sure that AWS knows nothing of the run any more: what a
+// driver that was killed has made without noting it is found by its tag and
+// deleted.
 func (d *Driver) nothingLeft(ctx context.Context) error {
 	c, err := d.aws(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := c.Find(ctx)
+	all, err := c.Find(ctx)
 	if err != nil {
 		return err
 	}
-	var names []string
-	for _, r := range left {
-		if r.RunID == d.f.state.ID {
-			names = append(names, r.String())
-		}
+	ours := slices.DeleteFunc(all, func(r awsx.Resource) bool { return r.RunID != d.f.state.ID })
+	if len(ours) == 0 {
+		return nil
 	}
-	if len(names) > 0 {
-		return fmt.Errorf("run %s has left %s in %s; delete it with `percore cloud sweep --region %s --run %s`", d.f.state.ID, strings.Join(names, ", "), c.Region, c.Region, d.f.state.ID)
+	d.say("%d thing(s) of the run are not in Terraform's state; deleting them", len(ours))
+	left, err := c.Delete(ctx, ours, d.o.Console.Printf)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		var names []string
+		for _, l := range left {
+			names = append(names, l.String())
+		}
+		return fmt.Errorf("run %s has left %s in %s; try `percore cloud sweep --region %s --run %s` in a few minutes", d.f.state.ID, strings.Join(names, "; "), c.Region, c.Region, d.f.state.ID)
 	}
 	return nil
 }
