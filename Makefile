@@ -126,7 +126,7 @@ cross: ## build and vet for the other platforms
 		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 $(GO) vet -tags integration ./... || exit 1; \
 	done
 
-lint: tools ## gofmt, go vet, staticcheck, govulncheck, shellcheck
+lint: tools ## gofmt, go vet, staticcheck, govulncheck, shellcheck, ansible-lint
 	@GO='$(GO)' MODULES='$(MODULES)' scripts/lint
 
 # Pinned by scripts/tools/go.mod, apart from what percore itself links.

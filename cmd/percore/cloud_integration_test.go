@@ -121,8 +121,9 @@ func TestCloudRun(t *testing.T) {
 
 	c = percore(t, results, "cloud", "run", "--run", state.ID)
 	c.start(t)
+	// The window of the killed driver may still run.
+	st := await(t, c, results, "the first window after the kill", func(e []store.Event) bool { return windows(e) > 0 })
 	loading(t, c, l.Named("load"), "3s")
-	_, st := onDisk(t, results)
 	before := windows(st.Events())
 	l.Unplug()
 	time.Sleep(time.Minute)
