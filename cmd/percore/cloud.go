@@ -15,6 +15,7 @@ import (
 
 	"github.com/percore/percore/internal/cloud"
 	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/ui"
 )
 
 // cloudFlags are the flags of the stages of a cloud run.
@@ -139,6 +140,9 @@ func (f *cloudFlags) driver(a *app, fresh bool) (*cloud.Driver, func(), error) {
 	if err != nil {
 		closeConsole()
 		return nil, nil, err
+	}
+	if c, ok := o.Console.(*ui.Console); ok {
+		c.SetNote(d.Spent)
 	}
 	return d, func() { d.Close(); closeConsole() }, nil
 }

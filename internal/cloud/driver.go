@@ -110,6 +110,8 @@ func Open(o Options, id string) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
+	now := f.state
+	f.saved.Store(&now)
 	if d.profile, err = profile.FindProfile(o.Root, f.state.Profile); err != nil {
 		d.Close()
 		return nil, err
@@ -150,6 +152,16 @@ func (d *Driver) ID() string { return d.f.state.ID }
 
 // Dir is the run's folder.
 func (d *Driver) Dir() string { return d.f.run }
+
+// Spent is what the run has cost until now, in words; empty where nothing is
+// known to cost anything. It may be called from any goroutine.
+func (d *Driver) Spent() string {
+	s := d.f.saved.Load()
+	if s == nil || s.USDPerHour == 0 || s.Applied == nil {
+		return ""
+	}
+	return fmt.Sprintf("$%.2f so far", s.Spent(time.Now()))
+}
 
 // State is how far the run has come.
 func (d *Driver) State() State { return d.f.state }

@@ -87,8 +87,7 @@ var errTooDear = errors.New("the run has cost as much as --max-cost allows and w
 // limit ends the context when the machines have cost as much as they may.
 func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancelCause(ctx)
-	s := &d.f.state
-	if s.MaxCostUSD <= 0 {
+	if d.f.state.MaxCostUSD <= 0 {
 		return limited, func() { cancel(nil) }
 	}
 	go func() {
@@ -99,7 +98,7 @@ func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc
 			case <-limited.Done():
 				return
 			case <-t.C:
-				if s.Spent(time.Now()) >= s.MaxCostUSD {
+				if s := d.f.saved.Load(); s != nil && s.Spent(time.Now()) >= s.MaxCostUSD {
 					cancel(errTooDear)
 					return
 				}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,6 +100,7 @@ type folder struct {
 	dir   string // Dir below it
 	lock  *os.File
 	state State
+	saved atomic.Pointer[State] // the state as it was saved last, for other goroutines
 }
 
 // create makes the folder of a new run.
@@ -174,6 +176,8 @@ func (f *folder) save() error {
 	if err != nil {
 		return err
 	}
+	now := f.state
+	f.saved.Store(&now)
 	return writeFile(filepath.Join(f.dir, stateFile), text)
 }
 

@@ -26,6 +26,7 @@ type Console struct {
 	mu     sync.Mutex
 	status string    // what is going on
 	since  time.Time // since when
+	note   func() string
 	drawn  bool      // whether the status line is on the screen
 	stop   chan struct{}
 	done   chan struct{}
@@ -39,6 +40,28 @@ func New(out io.Writer, tty bool, width func() int, verbose bool) *Console {
 		go c.tick()
 	}
 	return c
+}
+
+// SetNote makes what the function returns part of every line that says how long
+// a run will still take: what it has cost so far. Empty is nothing. The function
+// may be called from several goroutines.
+func (c *Console) SetNote(note func() string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.note = note
+}
+
+// noted is the note, after a comma.
+func (c *Console) noted() string {
+	c.mu.Lock()
+	note := c.note
+	c.mu.Unlock()
+	if note != nil {
+		if text := note(); text != "" {
+			return ", " + text
+		}
+	}
+	return ""
 }
 
 // Close takes the status line away.
@@ -195,7 +218,7 @@ func (w *watcher) WindowEnded(r store.WindowResult, p protocol.Progress) {
 func (w *watcher) BlockEnded(_ protocol.Block, p protocol.Progress) { w.estimate(p) }
 
 func (w *watcher) estimate(p protocol.Progress) {
-	w.left = "about " + Clock(p.Remaining) + " left"
+	w.left = "about " + Clock(p.Remaining) + " left" + w.c.noted()
 }
 
 // WindowLine is one window on one line: achieved, p50 and p99, CPU per
