@@ -23,6 +23,10 @@ const Patience = 2 * time.Minute
 // restarting engine is worth waiting for.
 const localPatience = 10 * time.Second
 
+// downPatience is the same for an engine that is down on a machine that is not:
+// only a restart is worth waiting for.
+const downPatience = 30 * time.Second
+
 const (
 	// maxTries bounds how often a call is repeated to an engine that answers and
 	// breaks off each time.
@@ -148,7 +152,11 @@ func retry[T any](ctx context.Context, e *Engine, call func() (T, error)) (T, er
 		if s := e.contact.breakOff(); since.IsZero() || s.After(since) {
 			since, pause = s, 100*time.Millisecond // the first, or the first after an answer
 		}
-		if lost || tries == maxTries || time.Since(since)+pause > e.patience() {
+		limit := e.patience()
+		if engineDown(err) {
+			limit = min(limit, downPatience)
+		}
+		if lost || tries == maxTries || time.Since(since)+pause > limit {
 			err = &LostError{Host: e.host, For: time.Since(since), Err: err}
 			e.contact.giveUp(err)
 			return v, err
@@ -194,4 +202,10 @@ func dropped(err error) bool {
 func sshEnded(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "command [ssh ") &&
 		(strings.Contains(err.Error(), "has exited with") || strings.Contains(err.Error(), "did not exit after"))
+}
+
+// engineDown reports whether ssh has reached the machine and found no engine
+// there that listens: what the command lines of older and newer Docker say then.
+func engineDown(err error) bool {
+	return sshEnded(err) && (strings.Contains(err.Error(), "docker daemon running?") || strings.Contains(err.Error(), "if the daemon is running"))
 }

@@ -291,7 +291,9 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 			return err
 		}
 	}
-	if err := b.verify(ctx, st.Append); err != nil {
+	// A run that is carried on has its images of before: what kept the contract
+	// does so still.
+	if err := b.verify(ctx, verified(st), st.Append); err != nil {
 		return err
 	}
 	r := &protocol.Runner{
@@ -433,12 +435,23 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 // verify checks every candidate against the contract, side by side where the
 // lab can: much of a check is waiting for tokens to expire. A candidate that
 // fails a case may not be measured.
-func (b *bench) verify(ctx context.Context, keep func(store.Event) error) error {
+// Those in done are left out.
+func (b *bench) verify(ctx context.Context, done map[string]bool, keep func(store.Event) error) error {
 	c, err := contract.Load(filepath.Join(b.Root, "candidates", "contract.yaml"))
 	if err != nil {
 		return err
 	}
-	ids := b.Candidates()
+	var ids []string
+	for _, id := range b.Candidates() {
+		if done[id] {
+			b.console.Printf("contract %s: was kept when the run was started", id)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
 	reports := make([]contract.Report, len(ids))
 	b.console.Transient("checking the contract of %s", strings.Join(ids, ", "))
 	g, groupCtx := errgroup.WithContext(ctx)
@@ -481,6 +494,20 @@ func (b *bench) verify(ctx context.Context, keep func(store.Event) error) error 
 	return nil
 }
 
+// verified are the candidates that have kept the contract in the run.
+func verified(st *store.Store) map[string]bool {
+	done := map[string]bool{}
+	for _, e := range st.Events() {
+		if e.Type != store.EventVerify {
+			continue
+		}
+		var r contract.Report
+		err := json.Unmarshal(e.Data, &r)
+		done[e.Message] = err == nil && r.OK()
+	}
+	return done
+}
+
 func (b *bench) verifyOne(ctx context.Context, c *contract.Contract, id string) (_ contract.Report, err error) {
 	check, err := b.lab.StartCheck(ctx, id)
 	if err != nil {
@@ -503,7 +530,7 @@ func Verify(ctx context.Context, p *Prepared, c Console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx))) }()
-	return b.verify(ctx, func(store.Event) error { return nil })
+	return b.verify(ctx, nil, func(store.Event) error { return nil })
 }
 
 // buildProgress shows builds: a line for each image and each of its steps, and
