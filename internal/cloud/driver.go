@@ -460,7 +460,7 @@ func (d *Driver) Down(ctx context.Context) error {
 	if left, err := m.Resources(ctx); err != nil {
 		return err
 	} else if len(left) > 0 {
-		return fmt.Errorf("Terraform's state of run %s still holds %s; try `percore cloud down --run %s` again, or `percore cloud sweep`", s.ID, strings.Join(left, ", "), s.ID)
+		return fmt.Errorf("the Terraform state of run %s still holds %s; try `percore cloud down --run %s` again, or `percore cloud sweep`", s.ID, strings.Join(left, ", "), s.ID)
 	}
 	if s.Provider == profile.ProviderAWS {
 		d.o.Console.Status("looking whether anything is left")

@@ -27,7 +27,7 @@ type Console struct {
 	status string    // what is going on
 	since  time.Time // since when
 	note   func() string
-	drawn  bool      // whether the status line is on the screen
+	drawn  bool // whether the status line is on the screen
 	stop   chan struct{}
 	done   chan struct{}
 }
