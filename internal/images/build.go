@@ -24,6 +24,9 @@ type Builder struct {
 	// Cache is a folder of the user's for what is compiled on the driver's
 	// machine and for the lock; empty means percore's in the user's cache folder.
 	Cache string
+	// HostNetwork makes the steps of a build use the network of the engine's
+	// machine, as the containers of a lab of several hosts do.
+	HostNetwork bool
 	// Progress, when set, is told what happens, from one goroutine at a time.
 	Progress func(Event)
 
@@ -225,10 +228,14 @@ func (r *run) dockerfile(ctx context.Context) error {
 	for k, v := range r.item.parents {
 		args[k] = &v
 	}
-	res, err := r.b.Engine.ImageBuild(ctx, bytes.NewReader(data), client.ImageBuildOptions{
+	o := client.ImageBuildOptions{
 		Version: build.BuilderV1, Dockerfile: dockerfileName, Tags: []string{r.item.Tag},
 		BuildArgs: args, Labels: r.labels, Remove: true, ForceRemove: true,
-	})
+	}
+	if r.b.HostNetwork {
+		o.NetworkMode = "host"
+	}
+	res, err := r.b.Engine.ImageBuild(ctx, bytes.NewReader(data), o)
 	if err != nil {
 		return err
 	}

@@ -521,3 +521,23 @@ func TestToolsHoldsItsProgramsPackages(t *testing.T) {
 		t.Error(fmt.Sprint("go list found nothing: ", string(out)))
 	}
 }
+
+// TestHostNetwork builds on an engine without a bridge, as hosts of a lab may
+// have it.
+func TestHostNetwork(t *testing.T) {
+	for host, want := range map[bool]string{false: "", true: "host"} {
+		e := newEngine()
+		b := Builder{Engine: e, Root: "../..", Cache: t.TempDir(), HostNetwork: host}
+		if _, err := b.Build(t.Context(), profile.FlavourPublished, "tools"); err != nil {
+			t.Fatal(err)
+		}
+		if len(e.options) == 0 {
+			t.Error("nothing was built")
+		}
+		for tag, o := range e.options {
+			if o.NetworkMode != want {
+				t.Errorf("%s was built on network %q, want %q", tag, o.NetworkMode, want)
+			}
+		}
+	}
+}

@@ -147,7 +147,7 @@ func (b *bench) build(ctx context.Context) error {
 	built := map[string]images.Image{}
 	g, ctx = errgroup.WithContext(ctx)
 	for i, s := range sites {
-		builder := &images.Builder{Engine: s.engine.API(), Root: b.Root, Progress: b.buildProgress(s.name)}
+		builder := &images.Builder{Engine: s.engine.API(), Root: b.Root, HostNetwork: b.Hosts != nil, Progress: b.buildProgress(s.name)}
 		if i == 0 { // the app's host speaks for all: figures of two flavours may not be mixed
 			choice, err := builder.Choose(ctx, b.Profile.Flavour, s.images...)
 			if err != nil {
