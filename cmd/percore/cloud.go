@@ -34,7 +34,7 @@ func newCloudCmd(a *app) *cobra.Command {
 		Long: "Cloud measures with app, database and load generator on a machine each. `cloud run` does it\n" +
 			"all: it makes the machines, prepares them, measures, reports, and destroys them again. Each\n" +
 			"stage is also a command of its own on the same run, and can be repeated.",
-		Example: "  percore cloud run --profile aws-graviton --preset quick --max-cost 2\n  percore cloud up --profile my-hosts.yaml && percore cloud prepare && percore cloud run --run 20261130\n  percore cloud sweep --region eu-central-1",
+		Example: "  percore cloud run --profile aws-graviton --preset quick --max-cost 2\n  percore cloud up --profile my-hosts.yaml && percore cloud prepare && percore cloud run 20261130\n  percore cloud sweep --region eu-central-1",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -118,21 +118,45 @@ func (a *app) confirm(question string) (bool, error) {
 	return false, nil
 }
 
-// driver opens the named run, or begins one where none is named and new is set.
-func (f *cloudFlags) driver(a *app, fresh bool) (*cloud.Driver, func(), error) {
+// named takes the run from an argument, which may stand in for --run.
+func (f *cloudFlags) named(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f.run != "" && f.run != args[0] {
+		return fail.Input("%q and --run %s name two runs; give one of them", args[0], f.run)
+	}
+	f.run = args[0]
+	return nil
+}
+
+// driver opens the named run, or the one that has machines. Where fresh is set
+// and no run is named it begins one, if a profile was chosen or no run has
+// machines.
+func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*cloud.Driver, func(), error) {
 	o, closeConsole, err := f.options(a)
 	if err != nil {
 		return nil, nil, err
 	}
-	var d *cloud.Driver
 	if fresh && f.run == "" {
-		if live, err := cloud.List(o.Results); err == nil {
-			for _, s := range live {
-				if s.Live() && s.USDPerHour > 0 {
-					o.Console.Printf("note: run %s has machines too, for $%.2f an hour; `percore cloud status` says more", s.ID, s.USDPerHour)
-				}
+		all, err := cloud.List(o.Results)
+		if err != nil {
+			closeConsole()
+			return nil, nil, err
+		}
+		for _, s := range all {
+			switch {
+			case !s.Live():
+			case cmd.Flags().Changed("profile"):
+				o.Console.Printf("note: run %s has machines too, for $%.2f an hour; `percore cloud status` says more", s.ID, s.USDPerHour)
+			default:
+				fresh = false
+				o.Console.Printf("run %s has machines: going on with it (a new one: --profile)", s.ID)
 			}
 		}
+	}
+	var d *cloud.Driver
+	if fresh && f.run == "" {
 		d, err = cloud.New(o)
 	} else {
 		d, err = cloud.Open(o, f.run)
@@ -150,15 +174,19 @@ func (f *cloudFlags) driver(a *app, fresh bool) (*cloud.Driver, func(), error) {
 func newCloudRunCmd(a *app) *cobra.Command {
 	f := &cloudFlags{}
 	cmd := &cobra.Command{
-		Use:   "run [--run RUN]",
+		Use:   "run [RUN]",
 		Short: "everything: make machines, prepare, measure, report, destroy",
 		Long: "Run makes the machines, prepares them, builds the images there, checks the candidates,\n" +
-			"measures, collects, reports, and destroys the machines. With --run it goes on with a run\n" +
-			"at the first stage, block and window that is not done. With --keep, or on a run that was\n" +
+			"measures, collects, reports, and destroys the machines. With RUN it goes on with that run\n" +
+			"at the first stage, block and window that is not done, and so it does without a name and\n" +
+			"without --profile when one run has machines. With --keep, or on a run that was\n" +
 			"begun with `cloud up`, the machines stay until `cloud down` or until they expire.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, done, err := f.driver(a, true)
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return err
+			}
+			d, done, err := f.driver(a, cmd, true)
 			if err != nil {
 				return err
 			}
@@ -174,12 +202,15 @@ func newCloudRunCmd(a *app) *cobra.Command {
 func newCloudUpCmd(a *app) *cobra.Command {
 	f := &cloudFlags{}
 	cmd := &cobra.Command{
-		Use:   "up [--run RUN]",
+		Use:   "up [RUN]",
 		Short: "make the machines of a new run, or complete those of one",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return err
+			}
 			f.keep = true // what a stage of its own has made, a stage of its own destroys
-			d, done, err := f.driver(a, true)
+			d, done, err := f.driver(a, cmd, true)
 			if err != nil {
 				return err
 			}
@@ -200,11 +231,14 @@ func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context
 	f := &cloudFlags{}
 	f.profile, f.preset = "auto", "auto" // the run's own
 	cmd := &cobra.Command{
-		Use:   name + " [--run RUN]",
+		Use:   name + " [RUN]",
 		Short: short,
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			d, done, err := f.driver(a, false)
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return err
+			}
+			d, done, err := f.driver(a, cmd, false)
 			if err != nil {
 				return err
 			}
@@ -246,10 +280,13 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 	f.profile, f.preset = "auto", "auto"
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status [--run RUN]",
+		Use:   "status [RUN]",
 		Short: "what machines there are, how far their runs are and what they cost",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return err
+			}
 			o, done, err := f.options(a)
 			if err != nil {
 				return err

@@ -199,7 +199,11 @@ func (d *Driver) module(ctx context.Context, vars any) (*tf.Module, error) {
 		return nil, err
 	}
 	source := filepath.Join(d.o.Root, "infra", string(d.f.state.Provider))
-	return tf.Open(bin, filepath.Join(d.f.dir, "terraform"), source, vars, d.o.Out)
+	m, err := tf.Open(bin, filepath.Join(d.f.dir, "terraform"), source, vars, d.o.Out)
+	if err != nil || d.f.state.AWSProfile == "" {
+		return m, err
+	}
+	return m, m.UseAWSProfile(d.f.state.AWSProfile)
 }
 
 func (d *Driver) terraform(ctx context.Context) (*tf.Binary, error) {

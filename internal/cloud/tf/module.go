@@ -111,6 +111,21 @@ func Open(bin *Binary, dir, moduleDir string, vars any, out io.Writer) (*Module,
 	return m, nil
 }
 
+// UseAWSProfile makes the provider use a profile of the user's AWS configuration
+// in place of credentials that stand in the environment.
+func (m *Module) UseAWSProfile(name string) error {
+	for _, k := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_DEFAULT_PROFILE"} {
+		delete(m.env, k)
+	}
+	m.env["AWS_PROFILE"] = name
+	for _, t := range []*tfexec.Terraform{m.quiet, m.loud} {
+		if err := t.SetEnv(m.env); err != nil {
+			return fmt.Errorf("%s in %s: %w", m.bin.Name, m.dir, err)
+		}
+	}
+	return nil
+}
+
 func (m *Module) terraform() (*tfexec.Terraform, error) {
 	t, err := tfexec.NewTerraform(m.dir, m.bin.Path)
 	if err != nil {

@@ -410,3 +410,32 @@ func TestWatcher(t *testing.T) {
 		t.Errorf("log %q, %v", log, err)
 	}
 }
+
+// TestUseAWSProfile hands a profile to the program in place of credentials.
+func TestUseAWSProfile(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "terraform")
+	script := "#!/bin/sh\nenv >" + dir + "/env\necho '{\"terraform_version\":\"1.11.4\"}'\n"
+	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Open(&Binary{Path: path, Name: "terraform", Version: "1.11.4"}, filepath.Join(dir, "module"), "../../../infra/hosts", map[string]string{"run_id": "r1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.UseAWSProfile("lab"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.quiet.Version(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	env, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(env); !strings.Contains(text, "AWS_PROFILE=lab\n") || strings.Contains(text, "AWS_ACCESS_KEY_ID") || strings.Contains(text, "AWS_SECRET_ACCESS_KEY") {
+		t.Errorf("terraform was run with\n%s", text)
+	}
+}
