@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
@@ -98,7 +98,7 @@ func (s State) facts(now time.Time) *store.Cloud {
 type folder struct {
 	run   string // the run's folder
 	dir   string // Dir below it
-	lock  *os.File
+	lock  *flock.Flock
 	state State
 	saved atomic.Pointer[State] // the state as it was saved last, for other goroutines
 }
@@ -148,18 +148,14 @@ func readState(run string) (State, error) {
 // take locks the folder: two processes that change the same machines would
 // undo each other's work. A killed process's lock is gone with it.
 func (f *folder) take() error {
-	lock, err := os.OpenFile(filepath.Join(f.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	f.lock = flock.New(filepath.Join(f.dir, lockFile), flock.SetPermissions(0o600))
+	locked, err := f.lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("locking the folder of the run's machines: %w", err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("another percore is working on the machines of %s; wait for it to end or stop it", f.run)
-		}
-		return fmt.Errorf("locking the folder of the run's machines: %w", err)
+	if !locked {
+		return fmt.Errorf("another percore is working on the machines of %s; wait for it to end or stop it", f.run)
 	}
-	f.lock = lock
 	return nil
 }
 

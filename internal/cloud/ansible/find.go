@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -345,28 +345,15 @@ func complaint(out string) string {
 // lock lets one process at a time install. The kernel gives the lock back when
 // its holder dies.
 func lock(ctx context.Context, name string, say func(string, ...any)) (unlock func(), err error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	l := flock.New(name)
+	locked, err := l.TryLock()
+	if err == nil && !locked {
+		say("prepare: another percore on this machine is installing Ansible")
+		_, err = l.TryLockContext(ctx, 300*time.Millisecond)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("opening the lock of Ansible's installation: %w", err)
+		l.Close()
+		return nil, fmt.Errorf("locking %s: %w", name, err)
 	}
-	for told := false; ; {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("locking %s: %w", name, err)
-		}
-		if !told {
-			told = true
-			say("prepare: another percore on this machine is installing Ansible")
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, ctx.Err()
-		case <-time.After(300 * time.Millisecond):
-		}
-	}
+	return func() { l.Close() }, nil
 }

@@ -6,7 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/gofrs/flock"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -62,11 +63,8 @@ func cache(dir string) (release func(ok bool), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the provider cache: %w", err)
 	}
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("the provider cache: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+	lock := flock.New(dir + ".lock")
+	if err := lock.Lock(); err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("the provider cache %s: %w", dir, err)
 	}
