@@ -162,6 +162,18 @@ func (b *bench) build(ctx context.Context) error {
 			if err != nil {
 				return s.wrap(err)
 			}
+			if b.Hosts != nil && flavour == profile.FlavourDebian && len(plan.Missing()) > 0 {
+				copied, err := b.carry(ctx, s, plan)
+				if err != nil {
+					return s.wrap(err)
+				}
+				if copied > 0 {
+					b.console.Printf("%s%d image(s) copied from this machine's engine", s.prefix(), copied)
+					if plan, err = builder.Plan(ctx, flavour, s.images...); err != nil {
+						return s.wrap(err)
+					}
+				}
+			}
 			if missing := plan.Missing(); len(missing) > 0 {
 				b.console.Printf("%s%d image(s) to build, about %s on two cores", s.prefix(), len(missing), plan.Estimate().Round(10*time.Second))
 			} else {
@@ -184,6 +196,27 @@ func (b *bench) build(ctx context.Context) error {
 	var err error
 	b.keys, err = contract.OpenKeys(filepath.Join(b.Root, stateDir, "keys"))
 	return err
+}
+
+// carry copies to a host what this machine's engine has of the images that the
+// host lacks. Images of the debian flavour take long to build, and a host need
+// not reach what they are built from.
+func (b *bench) carry(ctx context.Context, s site, plan images.Plan) (int, error) {
+	local, err := engine.Connect(ctx, engine.Options{})
+	if err != nil {
+		b.console.Debugf("%sno images are copied: %v", s.prefix(), err)
+		return 0, nil
+	}
+	defer local.Close()
+	var tags []string
+	for _, it := range plan.Items {
+		if it.Wanted && it.ID == "" {
+			tags = append(tags, it.Tag)
+		}
+	}
+	b.console.Transient("%slooking for images on this machine's engine", s.prefix())
+	copied, err := images.Transfer(ctx, local.API(), s.engine.API(), tags)
+	return len(copied), err
 }
 
 func (s site) prefix() string {
