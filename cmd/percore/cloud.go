@@ -192,7 +192,11 @@ func newCloudRunCmd(a *app) *cobra.Command {
 			}
 			defer done()
 			ctx := cmd.Context()
-			return a.cloudFinish(ctx, d, d.All(ctx))
+			err = d.All(ctx)
+			if gone, discardErr := discard(d, err); gone {
+				return errors.Join(err, discardErr)
+			}
+			return a.cloudFinish(ctx, d, err)
 		},
 	}
 	f.begin(cmd)
@@ -217,7 +221,8 @@ func newCloudUpCmd(a *app) *cobra.Command {
 			defer done()
 			ctx := cmd.Context()
 			if err := d.UpTo(ctx, "up"); err != nil {
-				return stopped(ctx, err)
+				_, discardErr := discard(d, err)
+				return errors.Join(stopped(ctx, err), discardErr)
 			}
 			fmt.Fprintf(a.stdout, "run %s has its machines; next: percore cloud prepare --run %s\n", d.ID(), d.ID())
 			return nil
@@ -225,6 +230,14 @@ func newCloudUpCmd(a *app) *cobra.Command {
 	}
 	f.begin(cmd)
 	return cmd
+}
+
+// discard removes the folder of a run that failed before anything was made.
+func discard(d *cloud.Driver, err error) (bool, error) {
+	if err == nil {
+		return false, nil
+	}
+	return d.Discard()
 }
 
 func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context.Context) error) *cobra.Command {

@@ -109,12 +109,15 @@ func TestCloudUpAndDown(t *testing.T) {
 		t.Fatalf("something was made without a yes: %v", got)
 	}
 
-	first, err := cloud.List(results)
-	if err != nil || len(first) != 1 || first[0].Live() {
-		t.Fatalf("runs %+v, %v", first, err)
+	if left, err := os.ReadDir(results); err != nil || len(left) > 0 {
+		t.Errorf("a run of which nothing was made has left %v, %v", left, err)
 	}
-	id := first[0].ID
-	percore(t, results, "cloud", "up", "--run", id, "--yes").run(t, 0)
+	percore(t, results, awsRun(t, "--yes")...).run(t, 0)
+	all, err := cloud.List(results)
+	if err != nil || len(all) != 1 || !all[0].Live() {
+		t.Fatalf("runs %+v, %v", all, err)
+	}
+	id := all[0].ID
 	// The server forgets some of what it was told, so there may be changes.
 	if out := percore(t, results, "cloud", "up", "--run", id).run(t, 0); !strings.Contains(out, "as it should be") && !strings.Contains(out, "Plan: 0 to add") {
 		t.Errorf("a second up:\n%s", out)

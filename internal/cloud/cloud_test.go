@@ -116,6 +116,42 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
+// TestDiscard removes what was begun and nothing else.
+func TestDiscard(t *testing.T) {
+	o, _ := options(t, "hosts")
+	first, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	second, err := New(o) // most likely in the same second
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if first.ID() == second.ID() {
+		t.Errorf("two runs have the id %s", first.ID())
+	}
+	first.f.state.Applied = at(time.Now())
+	if gone, err := first.Discard(); gone || err != nil {
+		t.Errorf("a run with machines: %v, %v", gone, err)
+	}
+	if gone, err := second.Discard(); !gone || err != nil {
+		t.Errorf("a run without: %v, %v", gone, err)
+	}
+	left, err := os.ReadDir(o.Results)
+	if err != nil || len(left) != 1 || left[0].Name() != first.ID() {
+		t.Errorf("left %v, %v", left, err)
+	}
+	first.f.state.Applied = nil
+	if err := os.WriteFile(filepath.Join(first.Dir(), "run.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := first.Discard(); gone || err != nil {
+		t.Errorf("a run that was measured: %v, %v", gone, err)
+	}
+}
+
 func TestChoose(t *testing.T) {
 	results := t.TempDir()
 	add := func(s State) {

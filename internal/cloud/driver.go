@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +52,7 @@ type Driver struct {
 	f       *folder
 	profile profile.Profile // as the file says it
 	lab     machines.Lab    // once there is one
+	fresh   bool            // whether this process began the run
 }
 
 // New begins a run: its folder is made, and nothing else.
@@ -72,15 +74,39 @@ func New(o Options) (*Driver, error) {
 		Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
 		Provider: p.Cloud.Provider, AWSProfile: o.AWSProfile, Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
 	}
-	d := &Driver{o: o, profile: p}
+	d := &Driver{o: o, profile: p, fresh: true}
 	// A mistake in what is to be measured is cheaper now than with machines.
 	if err := d.checkPlan(s); err != nil {
 		return nil, err
 	}
-	if d.f, err = create(o.Results, s); err != nil {
+	id := s.ID
+	for n := 2; ; n++ { // another may have begun in the same second
+		d.f, err = create(o.Results, s)
+		if !errors.Is(err, fs.ErrExist) || n > 9 {
+			break
+		}
+		s.ID = fmt.Sprintf("%s-%d", id, n)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return d, nil
+}
+
+// Discard removes the folder of a run that this process began and of which
+// nothing was made, and reports whether it was one.
+func (d *Driver) Discard() (bool, error) {
+	if !d.fresh || d.f.state.Applied != nil {
+		return false, nil
+	}
+	entries, err := os.ReadDir(d.f.run)
+	if err != nil || len(entries) != 1 || entries[0].Name() != Dir {
+		return false, err
+	}
+	if err := os.RemoveAll(d.f.run); err != nil {
+		return false, fmt.Errorf("removing the folder of a run of which nothing was made: %w", err)
+	}
+	return true, nil
 }
 
 // source is how a profile or preset is found again from another folder.

@@ -110,7 +110,7 @@ func create(results string, s State) (*folder, error) {
 		return nil, fmt.Errorf("making the results folder: %w", err)
 	}
 	if err := os.Mkdir(run, 0o755); errors.Is(err, fs.ErrExist) {
-		return nil, fail.Input("%s: a run of this id exists already; carry on with `percore cloud run --run %s`", run, s.ID)
+		return nil, fail.Input("%s: a run of this id exists already; carry on with `percore cloud run %s` (%w)", run, s.ID, fs.ErrExist)
 	} else if err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
