@@ -244,10 +244,34 @@ type State struct {
 	Running   bool
 	PID       int // of process 1, as the engine's host counts
 	Exit      Exit
-	Execs     []string  // ids of running execs
+	Execs     []string  // ids of execs: running, or created and never started
 	Started   time.Time // by the engine's clock
 	Finished  time.Time // by the engine's clock; zero while it runs
 	ErrorText string    // why the engine could not run it
+}
+
+// Busy reports whether an exec runs in the container. One that was created and
+// never started, by somebody who died in between, does not count.
+func (c *Container) Busy(ctx context.Context) (bool, error) {
+	state, err := c.Inspect(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range state.Execs {
+		res, err := retry(ctx, c.e, func() (client.ExecInspectResult, error) {
+			return c.e.api.ExecInspect(ctx, id, client.ExecInspectOptions{})
+		})
+		if errdefs.IsNotFound(err) {
+			continue // ended meanwhile
+		}
+		if err != nil {
+			return false, c.wrap("inspecting an exec in", err)
+		}
+		if res.Running {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Inspect asks for the container's state.

@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/moby/moby/client"
 
 	"github.com/percore/percore/internal/engine"
 	"github.com/percore/percore/internal/engine/enginetest"
@@ -170,4 +173,44 @@ func TestNameTaken(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "build the images first") {
 		t.Errorf("without its image: %v", err)
 	}
+}
+
+// TestBusy tells an exec that runs from one whose maker died before it was
+// started.
+func TestBusy(t *testing.T) {
+	c := run(t, "sleep 60", nil)
+	ctx := t.Context()
+	busy := func(when string, want bool) {
+		t.Helper()
+		got, err := c.Busy(ctx)
+		if err != nil || got != want {
+			t.Errorf("%s: busy %v, %v", when, got, err)
+		}
+	}
+	busy("without an exec", false)
+	if _, err := c.Engine().API().ExecCreate(ctx, c.ID, client.ExecCreateOptions{AttachStdin: true, Cmd: []string{"cat"}}); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := c.Inspect(ctx); err != nil || len(state.Execs) != 1 {
+		t.Fatalf("execs %v, %v: nothing was tried", state.Execs, err)
+	}
+	busy("with an exec that was never started", false)
+	in, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Exec(ctx, in, "cat")
+		done <- err
+	}()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if b, err := c.Busy(ctx); err != nil || time.Now().After(end) {
+			t.Fatalf("an exec that runs is not seen: %v", err)
+		} else if b {
+			break
+		}
+	}
+	out.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	busy("after it has ended", false)
 }

@@ -62,11 +62,11 @@ func runs(ctx context.Context, e *engine.Engine, scope map[string]string, young 
 		}
 		alive[run] = time.Since(c.Created) < young
 		if c.Running && !alive[run] {
-			state, err := e.Container(c.ID, c.Name).Inspect(ctx)
+			busy, err := e.Container(c.ID, c.Name).Busy(ctx)
 			if err != nil {
 				continue // removed meanwhile
 			}
-			alive[run] = len(state.Execs) > 0
+			alive[run] = busy
 		}
 	}
 	for _, run := range slices.Sorted(maps.Keys(alive)) {
@@ -164,7 +164,11 @@ func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
 				}
 				continue
 			}
-			return nil, fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
+			if !h.HostNetwork {
+				return nil, fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
+			}
+			// Its results folder is locked for this process, so nobody measures it.
+			connected = slices.DeleteFunc(connected, func(run string) bool { return run == l.cfg.RunID })
 		}
 		if len(connected) > 0 {
 			return nil, fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", connected[0], h.Engine.Host())
@@ -226,8 +230,8 @@ func lease(ctx context.Context, c *engine.Container, silence time.Duration) (rel
 	}()
 	began := time.Now()
 	for {
-		state, err := c.Inspect(ctx) // outlasts an outage
-		if err == nil && len(state.Execs) > 0 {
+		busy, err := c.Busy(ctx) // outlasts an outage
+		if err == nil && busy {
 			return cancel, nil
 		}
 		select {
