@@ -15,6 +15,8 @@ func TestEngineDown(t *testing.T) {
 		name, says string
 		down       bool
 	}{
+		{"of 20.10", "failed to open the raw stream connection: dial unix /var/run/docker.sock: connect: no such file or directory", true},
+		{"that refuses", "failed to open the raw stream connection: dial unix /var/run/docker.sock: connect: connection refused", true},
 		{"older", "error during connect: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?", true},
 		{"newer", "failed to connect to the docker API at unix:///var/run/docker.sock; check if the path is correct and if the daemon is running: dial unix: connect: no such file or directory", true},
 		{"no route", "ssh: connect to host far port 22: No route to host", false},

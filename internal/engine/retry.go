@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -205,7 +206,9 @@ func sshEnded(err error) bool {
 }
 
 // engineDown reports whether ssh has reached the machine and found no engine
-// there that listens: what the command lines of older and newer Docker say then.
+// there that listens, by what versions of Docker's command line say then.
 func engineDown(err error) bool {
-	return sshEnded(err) && (strings.Contains(err.Error(), "docker daemon running?") || strings.Contains(err.Error(), "if the daemon is running"))
+	return sshEnded(err) && slices.ContainsFunc([]string{"dial unix ", "docker daemon running?", "if the daemon is running"}, func(text string) bool {
+		return strings.Contains(err.Error(), text)
+	})
 }
