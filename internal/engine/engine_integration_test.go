@@ -105,8 +105,9 @@ func TestExitCodes(t *testing.T) {
 	if exit, err := c.Wait(t.Context()); err != nil || exit.Code != 7 || exit.OOMKilled || exit.String() != "exit code 7" {
 		t.Errorf("%+v, %v", exit, err)
 	}
+	// The engine may see a short command's end before it notes its start.
 	s, err := c.Inspect(t.Context())
-	if err != nil || s.Running || s.Started.IsZero() || s.Finished.Before(s.Started) {
+	if err != nil || s.Running || s.Started.IsZero() || s.Finished.Before(s.Started.Add(-time.Second)) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if log, err := c.Logs(t.Context(), 5); err != nil || string(log) != "last words\n" {
