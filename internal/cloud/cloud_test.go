@@ -255,6 +255,36 @@ func TestMaxCost(t *testing.T) {
 	}
 }
 
+// TestMaxCostChosenLater goes on with a run that had no limit: one that is far
+// off does not stop it.
+func TestMaxCostChosenLater(t *testing.T) {
+	o, _ := options(t, "aws-graviton")
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.f.state.USDPerHour, d.f.state.Applied = 1, at(time.Now())
+	if err := d.f.save(); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	o.MaxCostUSD = 100
+	if d, err = Open(o, d.ID()); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ctx, cancel := d.limit(t.Context())
+	defer cancel()
+	select {
+	case <-ctx.Done():
+		t.Errorf("the run is stopped: %v", context.Cause(ctx))
+	case <-time.After(2500 * time.Millisecond): // the cost is looked at every second
+	}
+	if s, err := readState(d.Dir()); err != nil || s.MaxCostUSD != 100 {
+		t.Errorf("on record: %+v, %v", s, err)
+	}
+}
+
 // TestFailed decides what becomes of machines after an error. Destroying them
 // fails here, for there is no infrastructure, and that is told too.
 func TestFailed(t *testing.T) {

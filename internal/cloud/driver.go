@@ -136,8 +136,6 @@ func Open(o Options, id string) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
-	now := f.state
-	f.saved.Store(&now)
 	if d.profile, err = profile.FindProfile(o.Root, f.state.Profile); err != nil {
 		d.Close()
 		return nil, err
@@ -151,6 +149,10 @@ func Open(o Options, id string) (*Driver, error) {
 	}
 	if o.MaxCostUSD > 0 {
 		f.state.MaxCostUSD = o.MaxCostUSD
+	}
+	if err := f.save(); err != nil {
+		d.Close()
+		return nil, err
 	}
 	return d, nil
 }
