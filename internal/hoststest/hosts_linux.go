@@ -118,7 +118,7 @@ func (l *Lab) start(n int) error {
 		case i == 2:
 			h.Name, h.SSHPort = string(profile.DB), 2222 // one that is not the usual
 		case i > 3:
-			h.Name = fmt.Sprintf("load%d", i-2)
+			h.Name = profile.HostName(profile.Load, i-2)
 		}
 		h.Socket = filepath.Join(h.dir, "docker.sock")
 		l.Hosts = append(l.Hosts, h)

@@ -201,10 +201,7 @@ func (p Profile) NamedHosts() []CloudHost {
 		h := &hosts[i]
 		counts[h.Role]++
 		if h.Name == "" {
-			h.Name = string(h.Role)
-			if n := counts[h.Role]; n > 1 {
-				h.Name += strconv.Itoa(n)
-			}
+			h.Name = HostName(h.Role, counts[h.Role])
 		}
 		if h.Address == "" {
 			_, h.Address, _, _ = SplitSSH(h.SSH)
@@ -245,7 +242,6 @@ func SplitSSH(s string) (user, host string, port int, err error) {
 // numbers. Several load hosts are measured alike, so m holds the smallest.
 func (p Profile) ResolveHosts(m map[Role]Machine) (Profile, error) {
 	p.Roles = maps.Clone(p.Roles)
-	sizes := map[Role]Bytes{App: 1 << 30, DB: 2 << 30, Load: 1 << 30} // the study's
 	for _, role := range Roles() {
 		r, have := p.Roles[role], m[role]
 		if r.CPUs == AutoCPUs {
@@ -255,20 +251,20 @@ func (p Profile) ResolveHosts(m map[Role]Machine) (Profile, error) {
 			}
 			r.CPUs = FormatCPUs(all)
 		}
-		cpus := r.CPUs.List()
-		if len(cpus) == 0 {
-			return Profile{}, fail.Input("profile %s: role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", p.Name, role)
-		}
-		if highest := cpus[len(cpus)-1]; highest >= have.CPUs {
-			return Profile{}, fail.Input("profile %s gives role %s CPUs up to number %d, and its host has %d CPUs; take a larger machine, or write fewer CPUs", p.Name, role, highest, have.CPUs)
-		}
 		if r.Memory == 0 {
-			r.Memory = min(sizes[role], Bytes(have.MemoryBytes)/5*4) &^ (1<<20 - 1)
+			r.Memory = min(publishedMemory(role), Bytes(have.MemoryBytes)/5*4) &^ (1<<20 - 1)
+		}
+		p.Roles[role] = r
+		highest, err := p.highestCPU(role)
+		if err != nil {
+			return Profile{}, err
+		}
+		if highest >= have.CPUs {
+			return Profile{}, fail.Input("profile %s gives role %s CPUs up to number %d, and its host has %d CPUs; take a larger machine, or write fewer CPUs", p.Name, role, highest, have.CPUs)
 		}
 		if int64(r.Memory) > have.MemoryBytes {
 			return Profile{}, fail.Input("profile %s gives role %s %s of memory, and its host has %.1f GiB; take a larger machine, or write less", p.Name, role, r.Memory, gib(have.MemoryBytes))
 		}
-		p.Roles[role] = r
 	}
 	return p, nil
 }

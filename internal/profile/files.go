@@ -83,8 +83,24 @@ func list(root, dir string) []string {
 	return names
 }
 
+// isFile tells the path of a file from the name of one that ships with percore.
+func isFile(nameOrFile string) bool {
+	return strings.ContainsRune(nameOrFile, filepath.Separator) || strings.HasSuffix(nameOrFile, ".yaml") || strings.HasSuffix(nameOrFile, ".yml")
+}
+
+// Source is how a profile or a preset is found again from another folder: the
+// path of a file, made absolute, or the name of one that ships with percore.
+func Source(nameOrFile string) string {
+	if isFile(nameOrFile) {
+		if abs, err := filepath.Abs(nameOrFile); err == nil {
+			return abs
+		}
+	}
+	return nameOrFile
+}
+
 func locate(root, dir, what, nameOrFile string) (string, error) {
-	if strings.ContainsRune(nameOrFile, filepath.Separator) || strings.HasSuffix(nameOrFile, ".yaml") || strings.HasSuffix(nameOrFile, ".yml") {
+	if isFile(nameOrFile) {
 		return nameOrFile, nil
 	}
 	path := filepath.Join(root, dir, nameOrFile+".yaml")

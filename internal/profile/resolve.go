@@ -57,11 +57,11 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 
 	highest := 0
 	for _, role := range Roles() {
-		cpus := p.Roles[role].CPUs.List()
-		if len(cpus) == 0 {
-			return Profile{}, fail.Input("profile %s: role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", p.Name, role)
+		last, err := p.highestCPU(role)
+		if err != nil {
+			return Profile{}, err
 		}
-		highest = max(highest, cpus[len(cpus)-1])
+		highest = max(highest, last)
 	}
 	if highest >= m.CPUs {
 		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d; give Docker more CPUs or take PROFILE=small", p.Name, highest, highest+1, m.CPUs)
@@ -110,14 +110,31 @@ func (p *Profile) split(cpus int) {
 // fillMemory gives the roles without a size the study's sizes, or a share of
 // four fifths of the memory where that is less.
 func (p *Profile) fillMemory(have int64) {
-	quarters := map[Role]Bytes{App: 1, DB: 2, Load: 1}
-	for role, n := range quarters {
+	for _, role := range Roles() {
 		r := p.Roles[role]
 		if r.Memory == 0 {
-			r.Memory = min(n<<30, Bytes(have)/5*n) &^ (1<<20 - 1)
+			size := publishedMemory(role)
+			r.Memory = min(size, Bytes(have)/5*(size>>30)) &^ (1<<20 - 1)
 		}
 		p.Roles[role] = r
 	}
+}
+
+// publishedMemory is what the study gave a role.
+func publishedMemory(r Role) Bytes {
+	if r == DB {
+		return 2 << 30
+	}
+	return 1 << 30
+}
+
+// highestCPU is the highest number among the CPUs of a role.
+func (p Profile) highestCPU(role Role) (int, error) {
+	cpus := p.Roles[role].CPUs.List()
+	if len(cpus) == 0 {
+		return 0, fail.Input("profile %s: role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", p.Name, role)
+	}
+	return cpus[len(cpus)-1], nil
 }
 
 func gib(n int64) float64 { return float64(n) / (1 << 30) }

@@ -4,6 +4,8 @@
 // It reads and checks YAML files and knows nothing of Docker or of measuring.
 package profile
 
+import "strconv"
+
 // Role is what a host does in a run.
 type Role string
 
@@ -17,6 +19,14 @@ const (
 
 // Roles lists the roles in the order in which they are printed.
 func Roles() []Role { return []Role{App, DB, Load} }
+
+// HostName is what the n-th host of a role, from 1, is called: load, load2, ...
+func HostName(r Role, n int) string {
+	if n == 1 {
+		return string(r)
+	}
+	return string(r) + strconv.Itoa(n)
+}
 
 // Flavour says where images come from.
 type Flavour string

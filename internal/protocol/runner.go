@@ -254,14 +254,9 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 		}
 		reading.Others[path] = sum
 	}
-	var ok int64
-	for _, data := range out {
-		result, err := load.Parse(reading.File, data)
-		if err != nil {
-			reading.Error, ok = err.Error(), 0
-			break
-		}
-		ok += result.OK()
+	ok, err := succeeded(reading.File, out)
+	if err != nil {
+		reading.Error = err.Error()
 	}
 	reading.Achieved = float64(ok) / p.Window.Seconds()
 	data, err := json.Marshal(reading)
@@ -270,6 +265,19 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 	}
 	r.Observer.ProbeEnded(b, reading)
 	return reading, r.Journal.Append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
+}
+
+// succeeded counts the 2xx answers in the outputs of all load generators. The
+// name stands for an output in errors.
+func succeeded(name string, outputs [][]byte) (ok int64, err error) {
+	for _, data := range outputs {
+		result, err := load.Parse(name, data)
+		if err != nil {
+			return 0, err
+		}
+		ok += result.OK()
+	}
+	return ok, nil
 }
 
 func stopServer(s Server) error {
@@ -294,13 +302,9 @@ func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTime
 		if err != nil {
 			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
 		}
-		var ok int64
-		for _, data := range out {
-			result, err := load.Parse("output of the warm-up", data)
-			if err != nil {
-				return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
-			}
-			ok += result.OK()
+		ok, err := succeeded("output of the warm-up", out)
+		if err != nil {
+			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
 		}
 		if ok == 0 {
 			return fmt.Errorf("warm-up of %s: %s gave no 2xx answer; its log in the run's folder says why", sc.ID, b.Candidate)
@@ -367,7 +371,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 	for i, data := range m.OHA {
 		ending := store.RawOHA
 		if i > 0 {
-			ending = fmt.Sprintf("%s%d.%s", profile.Load, i+1, store.RawOHA)
+			ending = profile.HostName(profile.Load, i+1) + "." + store.RawOHA
 		}
 		path, err := keep(ending, data)
 		if err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -193,9 +192,9 @@ func (w WindowResult) generatorHosts() []string {
 		}
 	}
 	if n := 1 + len(w.OtherOHA); len(names) != n {
-		names = []string{string(profile.Load)}
-		for i := 2; i <= n; i++ {
-			names = append(names, fmt.Sprintf("%s%d", profile.Load, i))
+		names = nil
+		for i := range n {
+			names = append(names, profile.HostName(profile.Load, i+1))
 		}
 	}
 	return names

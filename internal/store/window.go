@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/percore/percore/internal/profile"
 )
 
 // ProbeReading is the data of an EventProbe: what the reference server reached
@@ -71,7 +73,7 @@ func ProbePath(b Block, attempt int) string {
 
 // OtherProbePath is the same for the second load generator, or a further one.
 func OtherProbePath(b Block, attempt, generator int) string {
-	return fmt.Sprintf("%s_a%d.load%d.%s", probeBase(b), attempt, generator, RawOHA)
+	return fmt.Sprintf("%s_a%d.%s.%s", probeBase(b), attempt, profile.HostName(profile.Load, generator), RawOHA)
 }
 
 func probeBase(b Block) string {
