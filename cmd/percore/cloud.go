@@ -50,21 +50,22 @@ func newCloudCmd(a *app) *cobra.Command {
 
 // begin are the flags that choose what a new run is.
 func (f *cloudFlags) begin(cmd *cobra.Command) {
+	f.common(cmd, "aws-graviton", "aws-graviton, aws-x86 or a `FILE` with a cloud section")
+	f.measured(cmd)
+	f.account(cmd, "the profile's, then that of your AWS configuration")
 	flags := cmd.Flags()
-	flags.StringVar(&f.profile, "profile", "aws-graviton", "the lab: aws-graviton, aws-x86 or a `FILE` with a cloud section")
-	flags.StringVar(&f.flavour, "flavour", "", "where images come from: auto, published or debian (default: as the profile says)")
-	flags.StringVar(&f.candidates, "candidates", "", "candidates, separated by `commas` (default: all)")
-	flags.StringVar(&f.preset, "preset", "auto", "what is measured and for how long: auto, smoke, quick, full or a `FILE`")
-	flags.StringVar(&f.scenarios, "scenarios", "", "scenarios, separated by `commas` (default: all)")
-	flags.StringVar(&f.phases, "phases", "", "phases, separated by `commas` (default: all)")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the candidates' order (default: drawn and recorded)")
 	flags.BoolVar(&f.keep, "keep", false, "keep the machines after the run, until they expire")
 	flags.Float64Var(&f.maxCost, "max-cost", 0, "refuse a run that would cost more than this many `dollars`, and stop it when it has")
 	flags.StringVar(&f.sshFrom, "ssh-from", "", "`networks` that may reach the machines by ssh, separated by commas (default: this machine's public address)")
-	flags.StringVar(&f.region, "region", "", "AWS `region` (default: the profile's, then that of your AWS configuration)")
+	f.tools(cmd)
+}
+
+// account are the flags that choose an AWS account, a region and its prices.
+func (f *cloudFlags) account(cmd *cobra.Command, region string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.region, "region", "", "AWS `region` (default: "+region+")")
 	flags.StringVar(&f.prices, "prices", "", "price table `FILE` in place of the price list")
 	flags.StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
-	f.tools(cmd)
 }
 
 // tools are the flags of every stage.
@@ -357,10 +358,8 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 			return cloud.Sweep(cmd.Context(), o, cloud.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
 		},
 	}
+	f.account(cmd, "that of your AWS configuration")
 	flags := cmd.Flags()
-	flags.StringVar(&f.region, "region", "", "AWS `region` (default: that of your AWS configuration)")
-	flags.StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
-	flags.StringVar(&f.prices, "prices", "", "price table `FILE` in place of the price list")
 	flags.StringVar(&f.run, "run", "", "only what belongs to this `RUN`")
 	flags.BoolVar(&listOnly, "list", false, "list, and delete nothing")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "delete without asking")

@@ -24,12 +24,25 @@ type runFlags struct {
 	dryRun                        bool
 }
 
-func (f *runFlags) common(cmd *cobra.Command) {
+// common are the flags that choose the lab and what runs on it.
+func (f *runFlags) common(cmd *cobra.Command, profile, labs string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.profile, "profile", "auto", "the lab: auto, m4pro, small or a `FILE`")
+	flags.StringVar(&f.profile, "profile", profile, "the lab: "+labs)
 	flags.StringVar(&f.flavour, "flavour", "", "where images come from: auto, published or debian (default: as the profile says)")
 	flags.StringVar(&f.candidates, "candidates", "", "candidates, separated by `commas` (default: all)")
 }
+
+// measured are the flags that choose what is measured.
+func (f *runFlags) measured(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.preset, "preset", "auto", "what is measured and for how long: auto, smoke, quick, full or a `FILE`")
+	flags.StringVar(&f.scenarios, "scenarios", "", "scenarios, separated by `commas` (default: all)")
+	flags.StringVar(&f.phases, "phases", "", "phases, separated by `commas` (default: all)")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of the candidates' order (default: drawn and recorded)")
+}
+
+// localLabs are the labs on this machine's engine.
+const localLabs = "auto, m4pro, small or a `FILE`"
 
 // options turns the flags into a session's options.
 func (f *runFlags) options(a *app) (session.Options, error) {
@@ -68,12 +81,9 @@ func newRunCmd(a *app) *cobra.Command {
 			return f.run(cmd.Context(), a)
 		},
 	}
-	f.common(cmd)
+	f.common(cmd, "auto", localLabs)
+	f.measured(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.preset, "preset", "auto", "what is measured and for how long: auto, smoke, quick, full or a `FILE`")
-	flags.StringVar(&f.scenarios, "scenarios", "", "scenarios, separated by `commas` (default: all)")
-	flags.StringVar(&f.phases, "phases", "", "phases, separated by `commas` (default: all)")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the candidates' order (default: drawn and recorded)")
 	flags.StringVar(&f.resume, "resume", "", "carry on this `RUN` at its next unfinished window")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print every window, its length and the total time, and measure nothing")
 	return cmd
@@ -201,6 +211,6 @@ func newVerifyCmd(a *app) *cobra.Command {
 			return interrupted(cmd.Context(), session.Verify(cmd.Context(), p, c))
 		},
 	}
-	f.common(cmd)
+	f.common(cmd, "auto", localLabs)
 	return cmd
 }

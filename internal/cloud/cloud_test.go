@@ -228,6 +228,28 @@ func TestSSHConfig(t *testing.T) {
 	}
 }
 
+// TestUnreachable connects to machines that refuse.
+func TestUnreachable(t *testing.T) {
+	if _, err := exec.LookPath("ssh"); err != nil {
+		t.Skip("there is no ssh here to be refused")
+	}
+	o, _ := options(t, "hosts")
+	d, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	d.lab = machines.Lab{Provider: profile.ProviderHosts, Machines: []machines.Machine{
+		{Name: "app", Role: profile.App, SSHHost: "127.0.0.1", SSHPort: 1, SSHUser: "nobody", Address: "127.0.0.1"},
+	}}
+	if err := d.f.writeSSHConfig(d.lab, ""); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := d.hosts(t.Context()); h != nil || err == nil || !strings.Contains(err.Error(), "host app: cannot reach Docker at ssh://nobody@127.0.0.1:1") {
+		t.Errorf("connected to nothing: %v, %v", h, err)
+	}
+}
+
 // TestMaxCost stops a run that has cost what it may.
 func TestMaxCost(t *testing.T) {
 	o, _ := options(t, "aws-graviton")

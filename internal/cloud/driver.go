@@ -57,12 +57,13 @@ type Driver struct {
 
 // New begins a run: its folder is made, and nothing else.
 func New(o Options) (*Driver, error) {
+	// A mistake in what is to be measured is cheaper now than with machines.
+	if err := checkPlan(o.Options); err != nil {
+		return nil, err
+	}
 	p, err := profile.FindProfile(o.Root, o.Profile)
 	if err != nil {
 		return nil, err
-	}
-	if p.Cloud == nil {
-		return nil, fail.Input("profile %s describes one engine; take one with a cloud section, such as aws-graviton or a file like profiles/hosts.yaml, or measure with `percore run`", o.Profile)
 	}
 	if o.MaxCostUSD < 0 {
 		return nil, fail.Input("the most that a run may cost is %g dollars; give --max-cost a number above zero", o.MaxCostUSD)
@@ -70,15 +71,11 @@ func New(o Options) (*Driver, error) {
 	now := time.Now().UTC()
 	s := State{
 		ID: now.Format("20060102-150405") + "-" + p.Name, Created: now,
-		Profile: source(o.Profile, p.Name), Preset: source(o.Preset, o.Preset), Flavour: o.Flavour,
+		Profile: profile.Source(o.Profile), Preset: profile.Source(o.Preset), Flavour: o.Flavour,
 		Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
 		Provider: p.Cloud.Provider, AWSProfile: o.AWSProfile, Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
 	}
 	d := &Driver{o: o, profile: p, fresh: true}
-	// A mistake in what is to be measured is cheaper now than with machines.
-	if err := d.checkPlan(s); err != nil {
-		return nil, err
-	}
 	id := s.ID
 	for n := 2; ; n++ { // another may have begun in the same second
 		d.f, err = create(o.Results, s)
@@ -107,17 +104,6 @@ func (d *Driver) Discard() (bool, error) {
 		return false, fmt.Errorf("removing the folder of a run of which nothing was made: %w", err)
 	}
 	return true, nil
-}
-
-// source is how a profile or preset is found again from another folder.
-func source(given, name string) string {
-	if given == name && !strings.ContainsRune(given, filepath.Separator) && !strings.HasSuffix(given, ".yaml") && !strings.HasSuffix(given, ".yml") {
-		return given
-	}
-	if abs, err := filepath.Abs(given); err == nil {
-		return abs
-	}
-	return given
 }
 
 // Open goes on with a run. What the options choose anew replaces what the run
@@ -197,8 +183,8 @@ func (d *Driver) State() State { return d.f.state }
 func (d *Driver) say(format string, args ...any) { d.o.Console.Printf(format, args...) }
 
 // options are the session's options of the run, as it was begun.
-func (d *Driver) options(s State) session.Options {
-	o := d.o.Options
+func (d *Driver) options() session.Options {
+	o, s := d.o.Options, d.f.state
 	o.Profile, o.Preset, o.Flavour, o.Seed, o.RunID = s.Profile, s.Preset, s.Flavour, s.Seed, s.ID
 	o.Selection = profile.Selection{Candidates: s.Candidates, Scenarios: s.Scenarios, Phases: s.Phases}
 	return o
@@ -207,9 +193,10 @@ func (d *Driver) options(s State) session.Options {
 // vast is a machine on which every plan fits.
 var vast = profile.Machine{CPUs: 1024, MemoryBytes: 1 << 50}
 
-// checkPlan refuses a selection that cannot be measured.
-func (d *Driver) checkPlan(s State) error {
-	_, err := session.PrepareFor(d.options(s), map[profile.Role]profile.Machine{profile.App: vast, profile.DB: vast, profile.Load: vast})
+// checkPlan refuses a profile that is not for machines of their own, and a
+// selection that cannot be measured.
+func checkPlan(o session.Options) error {
+	_, err := session.PrepareFor(o, map[profile.Role]profile.Machine{profile.App: vast, profile.DB: vast, profile.Load: vast})
 	return err
 }
 
@@ -253,17 +240,13 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Init(ctx); err != nil {
-		return err
-	}
 	plan, err := m.Plan(ctx)
 	if err != nil {
 		return err
 	}
-	switch {
-	case plan.Add+plan.Change+plan.Destroy == 0 && s.Up != nil:
+	if plan.Add+plan.Change+plan.Destroy == 0 && s.Up != nil {
 		d.say("the infrastructure is as it should be")
-	default:
+	} else {
 		for line := range strings.Lines(strings.TrimSpace(plan.Text)) {
 			d.say("  %s", strings.TrimRight(line, "\n"))
 		}
@@ -294,7 +277,11 @@ func (d *Driver) Up(ctx context.Context) error {
 	if err := d.f.writeSSHConfig(d.lab, identity); err != nil {
 		return err
 	}
-	if err := d.saveLab(); err != nil {
+	text, err := marshal(d.lab)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(d.f.dir, labFile), text); err != nil {
 		return err
 	}
 	s.Zone = d.lab.Zone
@@ -384,19 +371,16 @@ func (d *Driver) Prepare(ctx context.Context) error {
 	return d.done(&d.f.state.Prepared)
 }
 
-// hosts connects to the machines' engines.
+// hosts connects to the machines' engines. The caller closes them.
 func (d *Driver) hosts(ctx context.Context) (_ *session.Hosts, err error) {
 	config, err := filepath.Abs(d.f.sshConfig())
 	if err != nil {
 		return nil, err
 	}
 	h := &session.Hosts{Roles: map[profile.Role]*lab.Host{}, Facts: d.f.state.Facts, Types: map[string]string{}}
-	var engines []*engine.Engine
 	defer func() {
 		if err != nil {
-			for _, e := range engines {
-				e.Close()
-			}
+			h.Close()
 		}
 	}()
 	for _, m := range d.lab.Machines {
@@ -404,7 +388,6 @@ func (d *Driver) hosts(ctx context.Context) (_ *session.Hosts, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("host %s: %w", m.Name, err)
 		}
-		engines = append(engines, e)
 		host := &lab.Host{Name: m.Name, Engine: e, Address: m.Address, HostNetwork: true}
 		if h.Roles[m.Role] == nil {
 			h.Roles[m.Role] = host
@@ -435,7 +418,7 @@ func (d *Driver) Measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := d.options(d.f.state)
+	o := d.options()
 	if st != nil {
 		o = session.ResumeOptions(o, st.Run())
 	}
@@ -481,9 +464,6 @@ func (d *Driver) Down(ctx context.Context) error {
 	d.o.Console.Status("destroying the machines of run %s", s.ID)
 	m, err := d.module(ctx, nil)
 	if err != nil {
-		return err
-	}
-	if err := m.Init(ctx); err != nil {
 		return err
 	}
 	if err := m.Destroy(ctx); err != nil {
@@ -538,13 +518,13 @@ func (d *Driver) cleanHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer h.Close()
 	for _, host := range h.All() {
 		removed, err := lab.Clean(ctx, host.Engine, lab.CleanOptions{})
 		if err != nil {
 			return fmt.Errorf("host %s: %w", host.Name, err)
 		}
 		d.say("%s: removed %d container(s), network(s) and volume(s)", host.Name, len(removed))
-		host.Engine.Close()
 	}
 	return nil
 }

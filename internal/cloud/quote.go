@@ -150,6 +150,15 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	return d.awsVars(s.SSHFrom)
 }
 
+// join lists what could not be deleted.
+func join(left []awsx.Left) string {
+	var names []string
+	for _, l := range left {
+		names = append(names, l.String())
+	}
+	return strings.Join(names, "; ")
+}
+
 // awsVars describes the machines of the run, each time alike.
 func (d *Driver) awsVars(from []string) (awsVars, error) {
 	s := d.f.state
@@ -192,7 +201,7 @@ func (d *Driver) length(report awsx.Report, r awsx.Request) (time.Duration, erro
 		t := report.Types[m.Type]
 		machines[m.Role] = profile.Machine{CPUs: t.Cores, MemoryBytes: int64(t.MemoryMiB) << 20}
 	}
-	p, err := session.PrepareFor(d.options(d.f.state), machines)
+	p, err := session.PrepareFor(d.options(), machines)
 	if err != nil {
 		return 0, err
 	}
@@ -221,11 +230,7 @@ func (d *Driver) nothingLeft(ctx context.Context) error {
 		return err
 	}
 	if len(left) > 0 {
-		var names []string
-		for _, l := range left {
-			names = append(names, l.String())
-		}
-		return fmt.Errorf("run %s has left %s in %s; try `percore cloud sweep --region %s --run %s` in a few minutes", d.f.state.ID, strings.Join(names, "; "), c.Region, c.Region, d.f.state.ID)
+		return fmt.Errorf("run %s has left %s in %s; try `percore cloud sweep --region %s --run %s` in a few minutes", d.f.state.ID, join(left), c.Region, c.Region, d.f.state.ID)
 	}
 	return nil
 }

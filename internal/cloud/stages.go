@@ -118,7 +118,7 @@ func (d *Driver) failed(ctx context.Context, err error) error {
 		return err
 	}
 	if s.Provider == profile.ProviderHosts {
-		d.say("your machines stay as they are; to go on: percore cloud run --run %s", s.ID)
+		d.kept()
 		return err
 	}
 	destroy := !s.Keep
@@ -264,12 +264,3 @@ func (d *Driver) SSH(ctx context.Context, name string, args []string) error {
 type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("the command ended with exit code %d", e.Code) }
-
-// saveLab keeps the infrastructure's output beside the state.
-func (d *Driver) saveLab() error {
-	text, err := marshal(d.lab)
-	if err != nil {
-		return err
-	}
-	return writeFile(filepath.Join(d.f.dir, labFile), text)
-}

@@ -25,7 +25,7 @@ import (
 
 // Dir is the folder below a run's folder that holds what belongs to its
 // machines. It holds keys, so only its owner may read it.
-const Dir = "cloud"
+const Dir = store.CloudDir
 
 const (
 	stateFile    = "cloud.json"

@@ -2,7 +2,6 @@ package cloud
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -147,7 +146,6 @@ func (s *Summary) look(ctx context.Context, o Options) {
 type SweepOptions struct {
 	RunID    string // only what belongs to this run; empty for all
 	ListOnly bool   // delete nothing
-	JSON     bool   // write JSON
 }
 
 // Sweep lists everything of percore's in a region, with age and cost, and
@@ -172,11 +170,6 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	}
 	if so.RunID != "" {
 		found = slices.DeleteFunc(found, func(r awsx.Resource) bool { return r.RunID != so.RunID })
-	}
-	if so.JSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(found)
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(w, "nothing of percore's in %s\n", c.Region)
@@ -220,11 +213,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 		return err
 	}
 	if len(left) > 0 {
-		var names []string
-		for _, l := range left {
-			names = append(names, l.String())
-		}
-		return fmt.Errorf("still there: %s; run the sweep again in a few minutes", strings.Join(names, "; "))
+		return fmt.Errorf("still there: %s; run the sweep again in a few minutes", join(left))
 	}
 	fmt.Fprintf(w, "deleted %d; nothing of percore's is left in %s\n", len(found), c.Region)
 	return nil

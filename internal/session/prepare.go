@@ -50,11 +50,27 @@ type Hosts struct {
 func (h *Hosts) All() []*lab.Host {
 	var all []*lab.Host
 	for _, r := range profile.Roles() {
-		if x := h.Roles[r]; !slices.Contains(all, x) {
+		if x := h.Roles[r]; x != nil && !slices.Contains(all, x) {
 			all = append(all, x)
 		}
 	}
 	return append(all, h.Loads...)
+}
+
+// of are the hosts of a role.
+func (h *Hosts) of(r profile.Role) []*lab.Host {
+	hosts := []*lab.Host{h.Roles[r]}
+	if r == profile.Load {
+		hosts = append(hosts, h.Loads...)
+	}
+	return hosts
+}
+
+// Close lets go of the engines.
+func (h *Hosts) Close() {
+	for _, host := range h.All() {
+		host.Engine.Close()
+	}
 }
 
 // Console is where a session says what it does.
@@ -124,35 +140,40 @@ func PrepareFor(o Options, machines map[profile.Role]profile.Machine) (*Prepared
 }
 
 // PrepareHosts asks the hosts' engines what they offer and lays out the plan
-// for them. The caller closes what it returns, and with it the engines.
+// for them. The caller closes what it returns, and with it the engines; after an
+// error they are closed already.
 func PrepareHosts(ctx context.Context, o Options, h *Hosts) (*Prepared, error) {
-	machines := map[profile.Role]profile.Machine{}
-	var app engine.Info
+	p, err := prepareHosts(ctx, o, h)
+	if err != nil {
+		h.Close()
+	}
+	return p, err
+}
+
+func prepareHosts(ctx context.Context, o Options, h *Hosts) (*Prepared, error) {
+	infos := map[*lab.Host]engine.Info{}
 	for _, host := range h.All() {
-		info, err := host.Engine.Info(ctx)
-		if err != nil {
+		var err error
+		if infos[host], err = host.Engine.Info(ctx); err != nil {
 			return nil, fmt.Errorf("host %s: %w", host.Name, err)
 		}
-		for _, r := range profile.Roles() {
-			is := h.Roles[r] == host || r == profile.Load && slices.Contains(h.Loads, host)
-			m, known := machines[r]
-			switch {
-			case !is:
-			case !known:
-				machines[r] = profile.Machine{CPUs: info.CPUs, MemoryBytes: info.Memory}
-			default: // a further load host: all are measured like the smallest
-				machines[r] = profile.Machine{CPUs: min(m.CPUs, info.CPUs), MemoryBytes: min(m.MemoryBytes, info.Memory)}
+	}
+	machines := map[profile.Role]profile.Machine{}
+	for _, r := range profile.Roles() {
+		for i, host := range h.of(r) {
+			m := profile.Machine{CPUs: infos[host].CPUs, MemoryBytes: infos[host].Memory}
+			if i > 0 { // all hosts of a role are measured like the smallest
+				m = profile.Machine{CPUs: min(m.CPUs, machines[r].CPUs), MemoryBytes: min(m.MemoryBytes, machines[r].MemoryBytes)}
 			}
-			if is && r == profile.App {
-				app = info
-			}
+			machines[r] = m
 		}
 	}
 	p, err := PrepareFor(o, machines)
 	if err != nil {
 		return nil, err
 	}
-	p.Hosts, p.Engine, p.Info = h, h.Roles[profile.App].Engine, app
+	app := h.Roles[profile.App]
+	p.Hosts, p.Engine, p.Info = h, app.Engine, infos[app]
 	return p, nil
 }
 
@@ -222,9 +243,7 @@ func (p *Prepared) choose(suite profile.Suite, resolve func() error) (err error)
 // Close lets go of the engines.
 func (p *Prepared) Close() {
 	if p.Hosts != nil {
-		for _, h := range p.Hosts.All() {
-			h.Engine.Close()
-		}
+		p.Hosts.Close()
 		p.Hosts, p.Engine = nil, nil
 	}
 	if p.Engine != nil {

@@ -252,8 +252,8 @@ func (b *bench) describe() store.Run {
 		Suite:         b.Suite,
 		Profile:       b.Profile,
 		Preset:        b.Preset,
-		ProfileSource: b.source(b.Options.Profile, b.Profile.Name),
-		PresetSource:  b.source(b.Options.Preset, b.Preset.Name),
+		ProfileSource: source(b.Options.Profile, b.Profile.Name),
+		PresetSource:  source(b.Options.Preset, b.Preset.Name),
 		Candidates:    b.Candidates(),
 		Flavour:       b.Profile.Flavour,
 		Images:        map[string]string{},
@@ -266,16 +266,12 @@ func (b *bench) describe() store.Run {
 	return run
 }
 
-// source is how a profile or preset is found again: the path of a file, made
-// absolute, or the name of one that ships with percore.
-func (b *bench) source(given, name string) string {
-	if given == "auto" || given == name {
+// source is how a profile or preset is found again; name is what auto stood for.
+func source(given, name string) string {
+	if given == "auto" {
 		return name
 	}
-	if abs, err := filepath.Abs(given); err == nil {
-		return abs
-	}
-	return given
+	return profile.Source(given)
 }
 
 // measure brings the lab up, checks the candidates and runs the protocol into
