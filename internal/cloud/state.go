@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
@@ -178,18 +179,8 @@ func (f *folder) save() error {
 }
 
 // writeFile writes a file that only its owner may read, whole or not at all.
-func writeFile(path string, data []byte) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	defer os.Remove(tmp.Name()) // fails when it has been renamed, as it should
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
+func writeFile(path string, data []byte) error {
+	if err := renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil

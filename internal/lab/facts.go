@@ -41,12 +41,11 @@ func (l *Lab) HostFacts(ctx context.Context) ([]store.HostFacts, error) {
 
 // factsName is what the facts of a host call it: a host of its own by the name
 // it has in the lab, this machine by its own.
-func (l *Lab) factsName(ctx context.Context, h *Host) (string, error) {
+func factsName(h *Host, info engine.Info) string {
 	if h.HostNetwork {
-		return h.Name, nil
+		return h.Name
 	}
-	info, err := h.Engine.Info(ctx)
-	return info.Name, err
+	return info.Name
 }
 
 // hostFacts describes one host.
@@ -63,8 +62,8 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 	if info.Desktop {
 		name = "Docker Desktop, engine "
 	}
-	f := store.HostFacts{
-		Name:          info.Name,
+	return store.HostFacts{
+		Name:          factsName(h, info),
 		Roles:         l.rolesOf(h),
 		Address:       h.Address,
 		Engine:        name + info.Version,
@@ -77,11 +76,7 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 		CgroupVersion: info.CgroupVersion,
 		CgroupDriver:  info.CgroupDriver,
 		StorageDriver: info.StorageDriver,
-	}
-	if h.HostNetwork {
-		f.Name = h.Name
-	}
-	return f, nil
+	}, nil
 }
 
 // imageHost is a host that has the image: the database's is only where the

@@ -29,7 +29,7 @@ func (l *Lab) RSAVerify(ctx context.Context) (map[string]float64, error) {
 	var g errgroup.Group
 	for _, h := range l.hosts() {
 		g.Go(func() error {
-			name, err := l.factsName(ctx, h)
+			info, err := h.Engine.Info(ctx)
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func (l *Lab) RSAVerify(ctx context.Context) (map[string]float64, error) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			out[name] = perSecond
+			out[factsName(h, info)] = perSecond
 			return nil
 		})
 	}

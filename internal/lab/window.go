@@ -468,21 +468,8 @@ type sampler struct {
 // samplerHosts are the distinct hosts with what they play, the app's first.
 func (l *Lab) samplerHosts() []*sampler {
 	var all []*sampler
-	add := func(h *Host, r profile.Role) {
-		i := slices.IndexFunc(all, func(s *sampler) bool { return s.host == h })
-		if i < 0 {
-			i = len(all)
-			all = append(all, &sampler{host: h})
-		}
-		if !slices.Contains(all[i].roles, r) {
-			all[i].roles = append(all[i].roles, r)
-		}
-	}
-	for _, r := range []profile.Role{profile.App, profile.DB} {
-		add(l.host(r), r)
-	}
-	for _, h := range l.loadHosts() {
-		add(h, profile.Load)
+	for _, h := range l.hosts() {
+		all = append(all, &sampler{host: h, roles: l.rolesOf(h)})
 	}
 	return all
 }

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/percore/percore/internal/cloud/machines"
 	"github.com/percore/percore/internal/fail"
 )
@@ -275,16 +277,7 @@ func readFacts(name string) (map[string]string, error) {
 
 // replaceFile writes a file that only its owner reads, whole or not at all.
 func replaceFile(name string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	return renameio.WriteFile(name, text, 0o600, renameio.WithTempDir(filepath.Dir(name)))
 }
 
 // serially lets one goroutine at a time speak.

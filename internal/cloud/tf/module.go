@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/renameio/v2"
 	"github.com/hashicorp/terraform-exec/tfexec"
 
 	"github.com/percore/percore/internal/cloud/machines"
@@ -82,7 +83,7 @@ func Open(bin *Binary, dir, moduleDir string, vars any, out io.Writer) (*Module,
 	}
 	if m.offline != nil {
 		config := filepath.Join(dir, cliConfig)
-		if err := write(config, []byte(m.offline.config), 0o600); err != nil {
+		if err := write(config, []byte(m.offline.config)); err != nil {
 			return nil, fmt.Errorf("the CLI configuration: %w", err)
 		}
 		m.env["TF_CLI_CONFIG_FILE"] = config
@@ -388,7 +389,7 @@ func put(dir, moduleDir string, vars any) error {
 		if err != nil {
 			return err
 		}
-		if err := write(filepath.Join(dir, e.Name()), content, 0o600); err != nil {
+		if err := write(filepath.Join(dir, e.Name()), content); err != nil {
 			return err
 		}
 		copied[e.Name()] = true
@@ -408,7 +409,7 @@ func put(dir, moduleDir string, vars any) error {
 			}
 		}
 	}
-	return write(filepath.Join(dir, variables), append(text, '\n'), 0o600)
+	return write(filepath.Join(dir, variables), append(text, '\n'))
 }
 
 // belongs reports whether a file is a part of a module.
@@ -416,27 +417,9 @@ func belongs(name string) bool {
 	return strings.HasSuffix(name, ".tf") || strings.HasSuffix(name, ".tftpl") || name == ".terraform.lock.hcl"
 }
 
-// write replaces a file in one step.
-func write(path string, content []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// write replaces a file, which only its owner may read, in one step.
+func write(path string, content []byte) error {
+	return renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // watcher writes what Terraform says to the log, without secrets, and notices
