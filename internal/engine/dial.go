@@ -77,7 +77,12 @@ func pipeConn(r io.Reader, w io.Writer, s stream, local, remote addr) *conn {
 	c := &conn{local: local, remote: remote, in: in, out: out, log: newSocatLog(), received: make(chan struct{})}
 	go func() { // container -> user
 		defer close(c.received)
-		_, err := stdcopy.StdCopy(inFar, c.log, r)
+		// The engine carries the two kinds of frames independently: what the
+		// server says first can be here before socat's word that it connected.
+		_, err := stdcopy.StdCopy(writerFunc(func(p []byte) (int, error) {
+			c.log.connect()
+			return inFar.Write(p)
+		}), c.log, r)
 		c.ended(err)
 		inFar.Close()
 		outFar.Close()
@@ -104,6 +109,10 @@ func pipeConn(r io.Reader, w io.Writer, s stream, local, remote addr) *conn {
 	}()
 	return c
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // connected waits until socat has made the connection.
 func (c *conn) connected(ctx context.Context) error {
@@ -159,6 +168,9 @@ type socatLog struct {
 
 func newSocatLog() *socatLog { return &socatLog{connected: make(chan struct{})} }
 
+// connect notes that the connection stands.
+func (l *socatLog) connect() { l.once.Do(func() { close(l.connected) }) }
+
 // Write takes log lines, in pieces of any size.
 func (l *socatLog) Write(p []byte) (int, error) {
 	l.rest = append(l.rest, p...)
@@ -183,7 +195,7 @@ func (l *socatLog) line(line string) {
 	line = strings.TrimSpace(line)
 	if _, notice, ok := strings.Cut(line, "] N "); ok {
 		if strings.HasPrefix(notice, "starting data transfer loop") {
-			l.once.Do(func() { close(l.connected) })
+			l.connect()
 		}
 		return
 	}

@@ -152,6 +152,21 @@ func TestConnected(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// A server that speaks first, heard before socat.
+	first, h := fakeConn()
+	defer first.Close()
+	go func() {
+		_, _ = h.out.Write(frame(1, "220 ready"))
+		_, _ = h.out.Write(frame(2, notice))
+	}()
+	early, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
+	if err := first.connected(early); err != nil {
+		t.Errorf("a server that speaks first: %v", err)
+	} else if b, err := io.ReadAll(io.LimitReader(first, 9)); err != nil || string(b) != "220 ready" {
+		t.Errorf("a server that speaks first: %q, %v", b, err)
+	}
+
 	silent, g := fakeConn()
 	defer silent.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
