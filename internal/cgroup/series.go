@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -18,9 +19,11 @@ import (
 // maxLine bounds one line of a sample file: a host of 4096 CPUs stays below it.
 const maxLine = 1 << 20
 
-// Series is a sample file that has been read and found sound: clocks and
-// counters only move forward and every line has the same containers. It keeps
-// the first and the last sample and the peaks, not the lines between them.
+// Series is a sample file that has been read and found sound: the monotonic
+// clock and the counters only move forward and every line has the same
+// containers. The wall clock may do as it likes: [Series.WallVsMonotonic] says
+// what it did. A series keeps the first and the last sample and the peaks, not
+// the lines between them.
 type Series struct {
 	name        string
 	from, until int64  // wall clock in ns between which the window was; until 0: the counting ends with the file
@@ -31,6 +34,7 @@ type Series struct {
 	innerMono   []int64
 	n, torn     int
 	maxGap      time.Duration
+	ahead       [2]int64 // least and most of wall minus monotonic clock, in ns
 	peakAnon    map[string]int64
 	peakMemory  map[string]int64
 	left        map[string]Container // the last that was seen of containers that went
@@ -43,7 +47,7 @@ type Series struct {
 // is dropped and counted in [Series.Torn]. Everything else that is wrong is bad
 // input in the sense of package fail, said in one sentence that names the line
 // and the remedy: an empty file, fewer than two samples, a line that is no
-// sample, a counter or a clock that goes backwards, a container that is not
+// sample, a counter or the monotonic clock going backwards, a container that is not
 // there. An error of the reader itself is returned wrapped.
 func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
 	return ReadWindow(r, name, time.Time{}, time.Time{}, want...)
@@ -174,10 +178,11 @@ func (s *Series) add(line []byte, no int) error {
 		if s.n > 0 {
 			s.maxGap = max(s.maxGap, time.Duration(x.Mono-s.prev.Mono))
 		}
+		s.clocks(x.T - x.Mono)
 		s.last = x
 		s.n++
 	}
-	if fresh := x.SlowT == 0 || x.SlowT >= x.T; fresh && s.from > 0 && x.T >= s.from && x.T <= s.until {
+	if fresh := x.SlowT == 0 || x.SlowT == x.T; fresh && s.from > 0 && x.T >= s.from && x.T <= s.until {
 		s.inner, s.innerMono = append(s.inner[:min(len(s.inner), 1)], x.Host), append(s.innerMono[:min(len(s.innerMono), 1)], x.Mono)
 	}
 	s.slow, s.prev = x, x
@@ -222,9 +227,6 @@ func (s *Series) sound(x *Sample, no int) error {
 func (s *Series) compare(x *Sample, no int) error {
 	if x.Mono <= s.prev.Mono {
 		return fail.Input("%s line %d: time went backwards (mono %d after %d): the lines are not in the order in which they were written; measure the window again", s.name, no, x.Mono, s.prev.Mono)
-	}
-	if x.T < s.prev.T {
-		return fail.Input("%s line %d: time went backwards (t %d after %d): the host's clock was set back during the window; let it synchronise and measure the window again", s.name, no, x.T, s.prev.T)
 	}
 	if len(x.Containers) != len(s.prev.Containers) {
 		return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
@@ -359,11 +361,24 @@ func (s *Series) PeakMemory(container string) (int64, bool) {
 	return v, ok
 }
 
-// WallVsMonotonic returns by how much the wall clock grew more than the
-// monotonic clock from the first to the last sample. A host that slept shows
-// here as the time it slept, a clock that was set as the step.
+// WallVsMonotonic returns the range over which the difference of wall clock and
+// monotonic clock varied from the first to the last sample, never negative. A
+// host that slept shows here as the time it slept, and a clock that was set as
+// the step, also where a later step took it back.
 func (s *Series) WallVsMonotonic() time.Duration {
-	return time.Duration((s.last.T - s.first.T) - (s.last.Mono - s.first.Mono))
+	if d := s.ahead[1] - s.ahead[0]; d >= 0 {
+		return time.Duration(d)
+	}
+	return math.MaxInt64 // the clocks of a damaged file may be further apart than a duration can be
+}
+
+// clocks takes the difference of wall and monotonic clock of a sample into
+// account, in ns.
+func (s *Series) clocks(ahead int64) {
+	if s.n == 0 {
+		s.ahead = [2]int64{ahead, ahead}
+	}
+	s.ahead = [2]int64{min(s.ahead[0], ahead), max(s.ahead[1], ahead)}
 }
 
 // Encloses reports whether the samples cover the time from start to end: the

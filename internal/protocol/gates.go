@@ -25,7 +25,7 @@ import (
 // gate by that: what the hosts counted meanwhile is what is judged.
 const (
 	GateProbe     = "probe"     // the reference server reached its target
-	GateClock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set
+	GateClock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set, not even for a while
 	GateThrottled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
 	GateSteal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
 	GateCores     = "cores"     // app and load generator ran on different CPUs
@@ -38,7 +38,7 @@ const (
 // Limits of the gates.
 const (
 	probeLimit  = 0.99                   // of the probe's target
-	clockLimit  = 100 * time.Millisecond // difference over one window
+	clockLimit  = 100 * time.Millisecond // by how much the clocks' difference may vary over one window
 	stealLimit  = 0.01                   // of the time of the CPUs in use
 	offsetLimit = 5 * time.Millisecond   // between any host and the first load host
 	loadLimit   = 0.85                   // busy share of the CPUs of role load: from there on a generator is late by itself
@@ -166,7 +166,7 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 	}
 	for i, h := range hosts {
 		drift := h.Series.WallVsMonotonic()
-		clock.read(h.Host, math.Abs(drift.Seconds()*1000), drift.Abs() <= clockLimit)
+		clock.read(h.Host, drift.Seconds()*1000, drift <= clockLimit)
 
 		for _, role := range []profile.Role{profile.App, profile.DB} {
 			if us, ok := h.Series.ThrottledGrew(string(role)); ok && us > 0 {

@@ -156,6 +156,37 @@ func TestGatesFail(t *testing.T) {
 	}
 }
 
+// TestClockThatIsSet: whoever sets a host's clock within a window fails it, and
+// does not end the run.
+func TestClockThatIsSet(t *testing.T) {
+	for name, steps := range map[string]map[int]time.Duration{
+		"back":           {10: -150 * time.Millisecond},
+		"back and forth": {10: -150 * time.Millisecond, 12: 150 * time.Millisecond},
+		"forth and back": {10: 150 * time.Millisecond, 12: -150 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, lab, journal := setup(t)
+			lab.bend = first(func(s []cgroup.Sample) {
+				var ahead time.Duration
+				for i := range s {
+					ahead += steps[i]
+					s[i].T += int64(ahead)
+				}
+			})
+			if err := r.Run(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+			if len(a) != 2 || a[0].Passed() || a[0].Error != "" || !a[1].Passed() {
+				t.Fatalf("attempts %+v", a)
+			}
+			if g := gateOf(t, a[0], GateClock); g.OK || g.Reading != 150 {
+				t.Errorf("gate %+v", g)
+			}
+		})
+	}
+}
+
 func first(change func([]cgroup.Sample)) func(int, []cgroup.Sample) []cgroup.Sample {
 	return func(n int, s []cgroup.Sample) []cgroup.Sample {
 		if n == 1 {
