@@ -69,7 +69,14 @@ func (d *decoder) name() ([]byte, bool) {
 
 func (d *decoder) sample(x *Sample) bool {
 	var cpus int64
-	if !d.number(`{"t":`, &x.T) || !d.number(`,"mono":`, &x.Mono) || !d.number(`,"host":{"cpus":`, &cpus) ||
+	if !d.number(`{"t":`, &x.T) || !d.number(`,"mono":`, &x.Mono) {
+		return false
+	}
+	const slow = `,"slow_t":` // older samplers read everything for each line and lack it
+	if bytes.HasPrefix(d.b, []byte(slow)) && !d.number(slow, &x.SlowT) {
+		return false
+	}
+	if !d.number(`,"host":{"cpus":`, &cpus) ||
 		!d.number(`,"total_us":`, &x.Host.TotalUS) || !d.number(`,"idle_us":`, &x.Host.IdleUS) ||
 		!d.number(`,"steal_us":`, &x.Host.StealUS) || !d.literal(`,"per_cpu":[`) {
 		return false

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/percore/percore/internal/cgroup/sampler"
 	"github.com/percore/percore/internal/fail"
 )
 
@@ -328,6 +330,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(bytes.TrimSuffix(b[bytes.IndexByte(b, '\n')+1:][:bytes.IndexByte(b, '\n')], []byte("\n")))
 	}
 	f.Add([]byte(strings.TrimSpace(line(3))))
+	f.Add([]byte(strings.Replace(strings.TrimSpace(line(3)), `,"host"`, `,"slow_t":1800000000000000000,"host"`, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var fast, general Sample
 		d := decoder{b: b}
@@ -364,6 +367,49 @@ func TestFastDecoderTakesWhatTheSamplerWrites(t *testing.T) {
 	var x Sample
 	if !d.sample(&x) || !x.Containers["db"].Gone {
 		t.Errorf("gone: left at %q", d.b)
+	}
+}
+
+// TestFastDecoderTakesWhatTheSamplerWritesNow asks the sampler itself, so that
+// the two cannot drift apart.
+func TestFastDecoderTakesWhatTheSamplerWritesNow(t *testing.T) {
+	for layout, pids := range map[string][2]int{"v1": {90, 95}, "v2": {89, 95}, "hybrid": {8048, 8118}} {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dir, os.DirFS("testdata/"+layout)); err != nil {
+			t.Fatal(err)
+		}
+		root, proc := filepath.Join(dir, "cgroup"), filepath.Join(dir, "proc")
+		mounts := filepath.Join(proc, "self", "mountinfo")
+		text, err := os.ReadFile(mounts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(mounts, bytes.ReplaceAll(text, []byte("/sys/fs/cgroup"), []byte(root)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := sampler.Open(root, proc, []sampler.Target{{Name: "app", PID: pids[0]}, {Name: "db", PID: pids[1]}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for _, all := range []bool{true, false} {
+			text, err := s.Sample(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line := bytes.TrimSuffix(text, []byte("\n"))
+			d := decoder{b: line}
+			var fast, general Sample
+			if !d.sample(&fast) {
+				t.Fatalf("%s: left at %q", layout, d.b)
+			}
+			if err := json.Unmarshal(line, &general); err != nil || fast.SlowT == 0 || !reflect.DeepEqual(fast, general) {
+				t.Fatalf("%s: %v\n%+v\n%+v", layout, err, fast, general)
+			}
+		}
 	}
 }
 
