@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/baseline"
@@ -45,27 +43,23 @@ func newCompareCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text, md, csv or json")
+	a.noVerifyFlag(cmd)
 	return cmd
 }
 
 // figures reads the figures of what a person named: published, a run, or a raw
-// folder of the published study.
+// folder of the published study. The raw files of a run are checked, unless
+// --no-verify says otherwise.
 func (a *app) figures(arg string) (*figures.Set, error) {
 	if arg == baseline.Name {
 		return baseline.Set()
 	}
-	// A path needs no project around it.
-	if err := a.findRoot(); err != nil && (a.results == "" || arg == "") {
-		if _, statErr := os.Stat(arg); statErr != nil {
-			return nil, err
-		}
-	}
-	dir, err := store.Find(a.results, arg)
+	dir, studys, err := a.locate(arg)
 	if err != nil {
 		return nil, err
 	}
-	if found := study.Locate(dir); found != "" {
-		s, err := study.Read(found)
+	if studys {
+		s, err := study.Read(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -73,6 +67,9 @@ func (a *app) figures(arg string) (*figures.Set, error) {
 	}
 	st, err := store.Open(dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.check(st); err != nil {
 		return nil, err
 	}
 	return figures.FromStore(st), nil
@@ -115,5 +112,6 @@ func newClaimsCmd(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&format, "format", "text", "text, md, csv or json")
 	cmd.Flags().StringVar(&file, "claims", "", "read the claims from this `FILE`")
 	cmd.Flags().BoolVar(&all, "all", false, "list the claims about what was not measured too")
+	a.noVerifyFlag(cmd)
 	return cmd
 }

@@ -27,6 +27,8 @@ type app struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	verbose bool
+
+	noVerify bool // read recorded figures without a look at the raw files
 }
 
 func main() {
@@ -53,6 +55,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exit.Code
 	}
 	return fail.Code(err)
+}
+
+// noVerifyFlag adds the flag to a command that reads the figures of runs.
+func (a *app) noVerifyFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.noVerify, "no-verify", false, "read the recorded figures without checking that the raw files are there and whole")
 }
 
 // errSilent ends a command with exit code 1 after it has said everything.

@@ -79,6 +79,7 @@ func newPlanCmd(a *app) *cobra.Command {
 	flags.StringVar(&prices, "prices", "", "read prices from this `FILE` instead of the shipped table")
 	flags.BoolVar(&live, "live-prices", false, "ask AWS's price list for the region instead of the shipped table (needs AWS credentials)")
 	flags.StringVar(&format, "format", "text", "text, md, csv or json")
+	a.noVerifyFlag(cmd)
 	return cmd
 }
 

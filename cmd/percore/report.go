@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +39,8 @@ func newReportCmd(a *app) *cobra.Command {
 		Long: "Report writes what a run measured: the answers in five lines, a verdict for each\n" +
 			"published claim, tables and plots. RUN is the id of a run or the beginning of one, latest,\n" +
 			"or the path of a results folder. The raw folder of the published study (meta.json and\n" +
-			"raw/) is read as well, and published lists the published figures.\n\n" +
+			"raw/) is read as well, and published lists the published figures. The raw files of a run\n" +
+			"must be there with the SHA-256 digests in its log.\n\n" +
 			"  text   tables for the terminal (the default)\n" +
 			"  html   one page that opens offline, with plots (docs/report-html.md)\n" +
 			"  md     fits a comment on a pull request\n" +
@@ -62,14 +64,21 @@ func newReportCmd(a *app) *cobra.Command {
 			if args[0] == baseline.Name {
 				return a.published(o.Format, out, force)
 			}
+			if verify && a.noVerify {
+				return fail.Input("--verify and --no-verify exclude each other; give one of them")
+			}
 			src, err := a.open(args[0])
 			if err != nil {
 				return err
 			}
-			if verify {
-				if err := a.verify(src.Input, src.store); err != nil {
-					return err
-				}
+			switch {
+			case verify:
+				err = a.verify(src.Input, src.store)
+			case src.store != nil && !a.noVerify: // the report itself says what was not checked
+				err = a.check(src.store)
+			}
+			if err != nil {
+				return err
 			}
 			d, err := a.document(src, against)
 			if err != nil {
@@ -110,7 +119,8 @@ func newReportCmd(a *app) *cobra.Command {
 	flags.StringVar(&against, "against", "", "with --html, compare with this `RUN`, with published, or with none (default: with published where the figures may stand beside them)")
 	flags.StringVar(&out, "out", "", "write to this `FILE` instead of the terminal")
 	flags.BoolVar(&force, "force", false, "with --out, replace a file that exists")
-	flags.BoolVar(&verify, "verify", false, "first check every raw file's digest and derive every figure from the raw files anew")
+	flags.BoolVar(&verify, "verify", false, "first derive every figure from the raw files anew too, and look for what the log lacks")
+	a.noVerifyFlag(cmd)
 	return cmd
 }
 
@@ -159,6 +169,9 @@ const ratePlanned = 10_000
 // rate needs, and for the page a comparison.
 func (a *app) document(src source, against string) (report.Document, error) {
 	d := report.Document{Report: analysis.Of(src.Input), Input: src.Input, Read: src.read}
+	if a.noVerify && src.store != nil {
+		d.Report.Caveats = append(d.Report.Caveats, unchecked)
+	}
 	base, err := baseline.Set()
 	if err != nil {
 		return d, err
@@ -225,22 +238,16 @@ func (a *app) published(format, out string, force bool) error {
 
 // open reads what a person named: a run, or the study's raw folder.
 func (a *app) open(arg string) (source, error) {
-	// A path needs no project around it.
-	if err := a.findRoot(); err != nil && (a.results == "" || arg == "") {
-		if _, statErr := os.Stat(arg); statErr != nil {
-			return source{}, err
-		}
-	}
-	dir, err := store.Find(a.results, arg)
+	dir, studys, err := a.locate(arg)
 	if err != nil {
 		return source{}, err
 	}
-	if found := study.Locate(dir); found != "" {
-		s, err := study.Read(found)
+	if studys {
+		s, err := study.Read(dir)
 		if err != nil {
 			return source{}, err
 		}
-		return source{analysis.FromStudy(s), nil, found}, nil
+		return source{analysis.FromStudy(s), nil, dir}, nil
 	}
 	st, err := store.Open(dir)
 	if err != nil {
@@ -256,6 +263,9 @@ func (a *app) printReport(dir string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.check(st); err != nil {
+		return err
+	}
 	d, err := a.document(source{analysis.FromStore(st), st, dir}, "")
 	if err != nil {
 		return err
@@ -269,25 +279,46 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 		fmt.Fprintln(a.stderr, "verified: these figures are derived from the raw files each time")
 		return nil
 	}
-	digests, err := st.Verify()
+	problems, err := st.Verify()
 	if err != nil {
 		return err
+	}
+	damaged := map[string]bool{} // files, with those that belong to the same window
+	for _, p := range problems {
+		damaged[p.Path] = damaged[p.Path] || p.Fatal
+	}
+	for _, w := range in.Windows {
+		if files := w.RawFiles(); slices.ContainsFunc(files, func(f string) bool { return damaged[f] }) {
+			for _, f := range files {
+				damaged[f] = true
+			}
+		}
 	}
 	figures, err := st.Rederive()
 	if err != nil {
 		return err
 	}
-	bad := 0
-	for _, p := range append(digests, figures...) {
+	// A file that differs gives other figures or none, and that need not be said twice.
+	figures = slices.DeleteFunc(figures, func(p store.Problem) bool { return damaged[p.Path] })
+	bad := map[string]bool{}
+	for _, p := range slices.Concat(st.VerifyLog(), problems, figures) {
 		fmt.Fprintf(a.stderr, "%s\n", p)
 		if p.Fatal {
-			bad++
+			bad[p.Path] = true
 		}
 	}
-	if bad > 0 {
-		return fail.Input("%s: %d raw file(s) do not agree with the log of the run; copy the folder again from where it was measured", st.Dir(), bad)
+	switch n := len(bad); {
+	case n == 1 && bad[store.EventsFile]:
+		return fail.Input("%s: the log of the run is not whole; restore the folder from a copy", st.Dir())
+	case n > 1 && bad[store.EventsFile]:
+		return fail.Input("%s: the log of the run is not whole and %d raw file(s) do not agree with it; restore the folder from a copy", st.Dir(), n-1)
+	case n > 0:
+		return fail.Input("%s: %d raw file(s) do not agree with the log of the run; restore the folder from a copy", st.Dir(), n)
+	case len(in.Windows) == 0:
+		fmt.Fprintln(a.stderr, "nothing to verify: no window has been measured in this run")
+	default:
+		fmt.Fprintf(a.stderr, "verified: %d attempts, every digest and every figure agrees with the raw files\n", len(in.Windows))
 	}
-	fmt.Fprintf(a.stderr, "verified: %d attempts, every digest and every figure agrees with the raw files\n", len(in.Windows))
 	return nil
 }
 

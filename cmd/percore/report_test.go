@@ -55,7 +55,7 @@ func recorded(t *testing.T) (results, id string) {
 		t.Fatal(err)
 	}
 	w.Measured = &figures
-	for _, e := range []store.Event{{Type: store.EventRunStarted}, {Type: store.EventWindow, Window: &w}, {Type: store.EventRunEnded, Message: store.StateComplete}} {
+	for _, e := range []store.Event{{Type: store.EventRunStarted}, {Type: store.EventVerify, Message: "go"}, {Type: store.EventWindow, Window: &w}, {Type: store.EventRunEnded, Message: store.StateComplete}} {
 		if err := s.Append(e); err != nil {
 			t.Fatal(err)
 		}
@@ -127,17 +127,103 @@ func TestReportVerifies(t *testing.T) {
 	if code, _, errs := call("--results", results, "report", id, "--verify"); code != 0 || !strings.Contains(errs, "verified: 1 attempts") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	raw := filepath.Join(results, id, "raw/ceiling/go_auth_c16_r1_a1.oha.json")
-	if err := os.Truncate(raw, 100); err != nil {
+	const raw = "raw/ceiling/go_auth_c16_r1_a1.oha.json"
+	if err := os.Truncate(filepath.Join(results, id, raw), 100); err != nil {
 		t.Fatal(err)
 	}
 	code, _, errs := call("--results", results, "report", id, "--verify")
-	if code != fail.CodeInput || !strings.Contains(errs, "digest differs") || !strings.Contains(errs, "cut off") {
+	if code != fail.CodeInput || !strings.Contains(errs, "digest differs") || !strings.Contains(errs, "cut off") || strings.Count(errs, raw) != 1 || !strings.Contains(errs, ": 1 raw file(s)") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	// Without it, the log is enough.
-	if code, _, errs := call("--results", results, "report", id); code != 0 {
+}
+
+// TestReportVerifiesTheLog: what the log has lost is no less than a raw file.
+func TestReportVerifiesTheLog(t *testing.T) {
+	results, id := recorded(t)
+	name := filepath.Join(results, id, store.EventsFile)
+	log, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(log), "\n")
+	if err := os.WriteFile(name, []byte(strings.Join(lines[2:], "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := call("--results", results, "report", id, "--verify"); code != fail.CodeInput || !strings.Contains(errs, "first lines are lost") || !strings.Contains(errs, "contract check of go") || !strings.Contains(errs, "log of the run is not whole;") {
 		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if err := os.WriteFile(name, []byte(lines[0]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := call("--results", results, "report", id, "--verify"); code != 0 || !strings.Contains(errs, "nothing to verify") || strings.Contains(errs, "agrees") {
+		t.Errorf("an empty run: exit code %d, %s", code, errs)
+	}
+}
+
+// TestRawFilesAreChecked: no figure is shown whose raw file is gone, unless a
+// user asks for it.
+func TestRawFilesAreChecked(t *testing.T) {
+	results, id := recorded(t)
+	const raw = "raw/ceiling/go_auth_c16_r1_a1.oha.json"
+	plan := []string{"plan", id, "--rate", "1000", "--mix", "auth=1"}
+	commands := [][]string{{"compare", "published", id}, {"claims", id}, plan, {"report", id}}
+	for _, f := range []string{"html", "md", "csv", "json", "bench"} {
+		commands = append(commands, []string{"report", id, "--" + f})
+	}
+	before := map[string]int{}
+	for _, args := range commands {
+		before[strings.Join(args, " ")], _, _ = call(append([]string{"--results", results}, args...)...)
+	}
+	if err := os.RemoveAll(filepath.Join(results, id, "raw")); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range commands {
+		args = append([]string{"--results", results}, args...)
+		code, out, errs := call(args...)
+		if code != fail.CodeInput || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, raw) || !strings.Contains(errs, "missing") || !strings.Contains(errs, "--no-verify") {
+			t.Errorf("%v: exit code %d, %.60q, %s", args[2:], code, out, errs)
+		}
+		code, out, errs = call(append(args, "--no-verify")...)
+		if code != before[strings.Join(args[2:], " ")] || !strings.Contains(out+errs, "raw files were not checked") {
+			t.Errorf("%v --no-verify: exit code %d, %.60q, %s", args[2:], code, out, errs)
+		}
+	}
+	for _, args := range [][]string{{"ls"}, {"show", id}} {
+		if code, _, errs := call(append([]string{"--results", results}, args...)...); code != 0 {
+			t.Errorf("%v: exit code %d, %s", args, code, errs)
+		}
+	}
+	if code, _, errs := call("--results", results, "report", id, "--verify", "--no-verify"); code != fail.CodeInput || !strings.Contains(errs, "exclude each other") {
+		t.Errorf("--verify --no-verify: exit code %d, %s", code, errs)
+	}
+}
+
+// TestFoldersNearARun names a folder a little beside the right one.
+func TestFoldersNearARun(t *testing.T) {
+	results, id := recorded(t)
+	stamp := filepath.Join(studyFolder, "results/2026-09-16")
+	for _, dir := range []string{stamp, filepath.Join(stamp, "raw"), filepath.Join(results, id, "raw")} {
+		if code, _, errs := call("report", dir); code != 0 {
+			t.Errorf("%s: exit code %d, %s", dir, code, errs)
+		}
+	}
+	for dir, want := range map[string]string{
+		filepath.Join(studyFolder, "results"): stamp + " below it is; name that",
+		results:                               filepath.Join(results, id) + " below it is; name that",
+		t.TempDir():                           "there is no run.json in it",
+	} {
+		code, _, errs := call("report", dir)
+		if code != fail.CodeInput || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", dir, code, errs)
+		}
+	}
+	if err := os.Remove(filepath.Join(results, id, store.RunFile)); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"report", "show"} {
+		if code, _, errs := call("--results", results, command, id); code != fail.CodeInput || !strings.Contains(errs, "run.json is missing") {
+			t.Errorf("%s without run.json: exit code %d, %s", command, code, errs)
+		}
 	}
 }
 

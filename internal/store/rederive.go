@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/percore/percore/internal/load"
@@ -19,9 +20,18 @@ func (s *Store) Rederive() ([]Problem, error) {
 		if w.Measured == nil || w.OHA == "" {
 			continue
 		}
-		figures, err := s.Measure(w)
+		at := w.OHA // the file that is being read
+		evidence, err := ReadEvidence(w, func(path string) ([]byte, error) {
+			at = path
+			return s.ReadRaw(path)
+		})
+		var figures measure.Window
+		if err == nil {
+			at = w.OHA
+			figures, err = evidence.Figures()
+		}
 		if err != nil {
-			problems = append(problems, Problem{w.OHA, err.Error(), true})
+			problems = append(problems, s.problem(at, err))
 			continue
 		}
 		was, err := json.Marshal(w.Measured)
@@ -41,6 +51,12 @@ func (s *Store) Rederive() ([]Problem, error) {
 		}
 	}
 	return problems, nil
+}
+
+// problem is an error of reading a raw file, without the file's name in it
+// twice.
+func (s *Store) problem(path string, err error) Problem {
+	return Problem{path, finding(err, filepath.Join(s.dir, filepath.FromSlash(path)), path), true}
 }
 
 // Measure computes the figures of a window from its raw files, of all hosts and
@@ -64,7 +80,9 @@ func (s *Store) rederiveProbes() []Problem {
 		}
 		var answered int64
 		var err error
+		at := was.File // the file that is being read
 		for _, file := range append([]string{was.File}, slices.Sorted(maps.Keys(was.Others))...) {
+			at = file
 			var out []byte
 			var result load.Result
 			if out, err = s.ReadRaw(file); err == nil {
@@ -77,7 +95,7 @@ func (s *Store) rederiveProbes() []Problem {
 		}
 		switch is := float64(answered) / window; {
 		case err != nil:
-			problems = append(problems, Problem{was.File, err.Error(), true})
+			problems = append(problems, s.problem(at, err))
 		case is != was.Achieved:
 			problems = append(problems, Problem{was.File, fmt.Sprintf("the raw file gives another reading than the log holds: %v was %v", is, was.Achieved), true})
 		}

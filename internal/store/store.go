@@ -6,8 +6,6 @@ package store
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,6 +172,17 @@ func provisioned(dir string) bool {
 		}
 	}
 	return machines
+}
+
+// IsRun reports whether a folder is that of a run, whole or not: whether it
+// holds run.json or the log.
+func IsRun(dir string) bool {
+	for _, name := range []string{RunFile, EventsFile} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Open reads a results folder. It can be read while another process measures
@@ -368,8 +377,7 @@ func (s *Store) WriteRaw(name string, data []byte) (digest string, err error) {
 	if err := writeNew(full, data); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:]), nil
+	return digestOf(data), nil
 }
 
 // ReadRaw reads a raw file by its path below the folder.
@@ -404,6 +412,9 @@ func readRun(dir string) (Run, error) {
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) && provisioned(dir) {
 		return Run{}, fail.Input("%s: nothing has been measured in this run yet, it only has machines; `percore cloud status %s` says how it stands", dir, filepath.Base(dir))
+	}
+	if errors.Is(err, fs.ErrNotExist) && IsRun(dir) {
+		return Run{}, fail.Input("%s: %s is missing in this results folder, and without it the log beside it cannot be read; restore it from a copy", dir, RunFile)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Run{}, fail.Input("%s: this is not a results folder, there is no %s in it; `percore ls` lists the runs", dir, RunFile)

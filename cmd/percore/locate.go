@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/study"
+)
+
+// locate finds what a person named: the folder of a run, or a raw folder of the
+// published study.
+func (a *app) locate(arg string) (dir string, studys bool, err error) {
+	// A path needs no project around it.
+	if err := a.findRoot(); err != nil && (a.results == "" || arg == "") {
+		if _, statErr := os.Stat(arg); statErr != nil {
+			return "", false, err
+		}
+	}
+	if dir, err = store.Find(a.results, arg); err != nil {
+		return "", false, err
+	}
+	if store.IsRun(dir) {
+		return dir, false, nil
+	}
+	if found := study.Locate(dir); found != "" {
+		return found, true, nil
+	}
+	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == store.RawDir {
+		parent := filepath.Dir(abs) // the raw files themselves were named
+		return parent, !store.IsRun(parent), nil
+	}
+	var below []string
+	for _, pattern := range []string{"*", filepath.Join("results", "*")} {
+		hits, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, hit := range hits {
+			if info, err := os.Lstat(hit); err == nil && info.IsDir() && (store.IsRun(hit) || study.Is(hit)) {
+				below = append(below, hit)
+			}
+		}
+	}
+	switch n := len(below); {
+	case n == 1:
+		return "", false, fail.Input("%s: this is not a results folder, and %s below it is; name that", dir, below[0])
+	case n > 1:
+		more := ""
+		if n > 4 {
+			more = fmt.Sprintf(" and %d more", n-4)
+		}
+		return "", false, fail.Input("%s: this is not a results folder, and there are several below it; name one of %s%s", dir, strings.Join(below[:min(n, 4)], ", "), more)
+	}
+	return dir, false, nil // opening it says what is missing
+}
+
+// check holds the raw files of a run against the digests in its log. With
+// --no-verify it only says that nobody has.
+func (a *app) check(s *store.Store) error {
+	if !a.noVerify {
+		return s.CheckRaw()
+	}
+	fmt.Fprintf(a.stderr, "note: run %s: %s\n", s.Run().ID, unchecked)
+	return nil
+}
+
+// unchecked is what a report says of figures that were taken from the log alone.
+const unchecked = "the raw files were not checked (--no-verify): the figures are those recorded in the log"
