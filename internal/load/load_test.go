@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 const studyRaw = "../study/testdata/php-go-bench/results/2026-09-16/raw"
 
 func TestReadStudyFile(t *testing.T) {
-	r, err := Read(filepath.Join(studyRaw, "rate_fpm_read_q50000_r1.json"))
+	r, err := Read(filepath.Join(studyRaw, "rate_fpm_read_q50000_r1.json"), Remedy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,9 +173,18 @@ func TestBadFiles(t *testing.T) {
 		"negative count":  {`{"summary":{"total":1},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"200":-5},"errorDistribution":{}}`, "cannot be"},
 		"not a status":    {`{"summary":{"total":1},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"ok":5},"errorDistribution":{}}`, "not an HTTP status"},
 		"no median":       {`{"summary":{"total":1},"latencyPercentiles":{"p50":null},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "no median"},
-		"below zero":      {`{"summary":{"total":1},"latencyPercentiles":{"p50":-1},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "below zero"},
+		"below zero":      {`{"summary":{"total":1},"latencyPercentiles":{"p50":-1},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "-1 seconds cannot be (p50)"},
 		"count as string": {`{"summary":{"total":1},"latencyPercentiles":{},"statusCodeDistribution":{"200":"5"},"errorDistribution":{}}`, "string"},
 		"lost below zero": {`{"summary":{"total":1},"latencyPercentiles":{},"statusCodeDistribution":{},"errorDistribution":{"x":-1}}`, "cannot be"},
+		"empty array":     {"[]", "is no JSON object (array at byte 1)"},
+		"half an answer":  {`{"summary":{"total":1},"latencyPercentiles":{},"statusCodeDistribution":{"200":4.5},"errorDistribution":{}}`, "the wrong kind of value in statusCodeDistribution (number 4.5"},
+		"endless":         {`{"summary":{"total":1e300},"latencyPercentiles":{},"statusCodeDistribution":{},"errorDistribution":{}}`, "summary.total"},
+		"endless latency": {`{"summary":{"total":1},"latencyPercentiles":{"p50":0.1,"p99":1e308},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "1e+308 seconds cannot be (p99)"},
+		"endless mean":    {`{"summary":{"total":1,"average":1e308},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "summary.average"},
+		"endless bucket":  {`{"summary":{"total":1},"responseTimeHistogram":{"1e308":5},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "histogram"},
+		"bucket of less":  {`{"summary":{"total":1},"responseTimeHistogram":{"0.1":-5},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "histogram"},
+		"out of order":    {`{"summary":{"total":1},"latencyPercentiles":{"p50":0.2,"p99":0.1,"p99.9":0.3},"statusCodeDistribution":{"200":5},"errorDistribution":{}}`, "p99 (0.1 seconds) is below p50 (0.2 seconds)"},
+		"too many":        {`{"summary":{"total":1},"latencyPercentiles":{"p50":0.1},"statusCodeDistribution":{"200":9000000000000000000},"errorDistribution":{}}`, "cannot be"},
 	} {
 		_, err := Parse("raw/some.oha.json", []byte(c.data))
 		if err == nil {
@@ -183,12 +192,15 @@ func TestBadFiles(t *testing.T) {
 			continue
 		}
 		if !fail.IsInput(err) || !strings.HasPrefix(err.Error(), "raw/some.oha.json: ") ||
-			!strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), remedy) || strings.Contains(err.Error(), "\n") {
+			!strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), Remedy) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Read("no/such.json"); !fail.IsInput(err) || !strings.Contains(err.Error(), "no/such.json") {
+	if _, err := Read("no/such.json", Remedy); !fail.IsInput(err) || !strings.Contains(err.Error(), "no/such.json") {
 		t.Errorf("missing file: %v", err)
+	}
+	if _, err := Read(t.TempDir(), "take it away"); !fail.IsInput(err) || !strings.HasSuffix(err.Error(), "this is a folder and no load-generator file; take it away") {
+		t.Errorf("a folder: %v", err)
 	}
 }
 
@@ -216,7 +228,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("ok %d of %d answers, %d unanswered", r.OK(), r.Answered, r.Unanswered())
 		}
 		for p, ms := range r.Percentiles {
-			if !(ms >= 0) {
+			if !(ms >= 0 && ms <= 1e12) {
 				t.Fatalf("%s = %v", p, ms)
 			}
 		}
@@ -224,14 +236,14 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestFailedRequests(t *testing.T) {
-	half, err := Read("testdata/half.json")
+	half, err := Read("testdata/half.json", Remedy)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if half.OK() != 18472 || half.Answered != 36943 || half.Unanswered() != 0 {
 		t.Errorf("half: ok %d, answered %d, unanswered %d", half.OK(), half.Answered, half.Unanswered())
 	}
-	hang, err := Read("testdata/timeout.json")
+	hang, err := Read("testdata/timeout.json", Remedy)
 	if err != nil {
 		t.Fatal(err)
 	}

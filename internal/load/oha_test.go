@@ -74,7 +74,7 @@ func TestRealGenerator(t *testing.T) {
 		if out, err := exec.Command(program, Args(s)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}
-		r, err := Read(s.Out)
+		r, err := Read(s.Out, Remedy)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

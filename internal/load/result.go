@@ -76,23 +76,37 @@ type ohaFile struct {
 	Errors      map[string]int64    `json:"errorDistribution"`
 }
 
-const remedy = "copy the file again from where it was measured, or measure the window again"
+// Remedy is what to do about a bad file of a window that can be measured again.
+const Remedy = "copy the file again from where it was measured, or measure the window again"
+
+// Numbers beyond these were damaged: they could not be reckoned with, and no
+// run comes near them.
+const (
+	maxSeconds = 1e9
+	maxCount   = 1 << 50
+)
 
 // Read reads the JSON file that oha left. The error of a file that is not one
-// is bad input and names the file.
-func Read(path string) (Result, error) {
+// is bad input, names the file and ends with the remedy.
+func Read(path, remedy string) (Result, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return Result{}, fail.Input("%s: there is no such load-generator file; %s", path, remedy)
 	}
 	if err != nil {
+		if info, e := os.Stat(path); e == nil && info.IsDir() {
+			return Result{}, fail.Input("%s: this is a folder and no load-generator file; %s", path, remedy)
+		}
 		return Result{}, fmt.Errorf("reading the load generator's result: %w", err)
 	}
-	return Parse(path, data)
+	return parse(path, data, remedy)
 }
 
-// Parse reads oha's JSON. The name stands for the data in errors.
-func Parse(name string, data []byte) (Result, error) {
+// Parse reads oha's JSON. The name stands for the data in errors, which are bad
+// input and end with [Remedy].
+func Parse(name string, data []byte) (Result, error) { return parse(name, data, Remedy) }
+
+func parse(name string, data []byte, remedy string) (Result, error) {
 	bad := func(format string, args ...any) (Result, error) {
 		return Result{}, fail.Input("%s: %s; %s", name, fmt.Sprintf(format, args...), remedy)
 	}
@@ -109,8 +123,10 @@ func Parse(name string, data []byte) (Result, error) {
 			return bad("the load generator's result is cut off after %d bytes", len(data))
 		case errors.As(err, &syntax):
 			return bad("the load generator's result is not JSON (%v at byte %d)", err, syntax.Offset)
+		case errors.As(err, &kind) && kind.Field == "":
+			return bad("the load generator's result is no JSON object (%s at byte %d)", kind.Value, kind.Offset)
 		case errors.As(err, &kind):
-			return bad("the load generator's result holds a %s where a number or an object belongs (%s at byte %d)", kind.Value, kind.Field, kind.Offset)
+			return bad("the load generator's result holds the wrong kind of value in %s (%s at byte %d)", kind.Field, kind.Value, kind.Offset)
 		default:
 			return bad("the load generator's result cannot be read (%v)", err)
 		}
@@ -128,26 +144,27 @@ func Parse(name string, data []byte) (Result, error) {
 		Errors:      f.Errors,
 		Percentiles: make(map[string]float64, len(f.Percentiles)),
 	}
-	if r.Seconds < 0 {
-		return bad("the load generator ran for %v seconds, which is below zero", r.Seconds)
+	if !possible(&r.Seconds) {
+		return bad("the load generator ran for %v seconds, which cannot be (summary.total)", r.Seconds)
 	}
 	for status, n := range f.Statuses {
 		code, err := strconv.Atoi(status)
 		if err != nil || code < 100 || code > 999 || len(status) != 3 {
 			return bad("%q is not an HTTP status", status)
 		}
-		if n < 0 || n > math.MaxInt64/4 || r.Answered > math.MaxInt64/4 {
+		if n < 0 || n > maxCount {
 			return bad("%d answers of status %s cannot be", n, status)
 		}
 		r.Answered += n
 	}
 	var lost int64
 	for message, n := range f.Errors {
-		if n < 0 || n > math.MaxInt64/4 || lost > math.MaxInt64/4 {
+		if n < 0 || n > maxCount || lost > maxCount {
 			return bad("%d requests that ended in %q cannot be", n, message)
 		}
 		lost += n
 	}
+	var known []percentile
 	for p, s := range f.Percentiles {
 		v, err := strconv.ParseFloat(strings.TrimPrefix(p, "p"), 64)
 		if !strings.HasPrefix(p, "p") || err != nil || !(v >= 0 && v <= 100) {
@@ -156,10 +173,22 @@ func Parse(name string, data []byte) (Result, error) {
 		if s == nil {
 			continue
 		}
-		if *s < 0 {
-			return bad("a latency of %v seconds (%s) is below zero", *s, p)
+		if !possible(s) {
+			return bad("a latency of %v seconds cannot be (%s)", *s, p)
 		}
 		r.Percentiles[p] = *s * 1000
+		known = append(known, percentile{p, v, *s})
+	}
+	sort.Slice(known, func(i, j int) bool { return known[i].share < known[j].share })
+	for i := 1; i < len(known); i++ {
+		if a, b := known[i-1], known[i]; b.seconds < a.seconds {
+			return bad("the latency percentile %s (%v seconds) is below %s (%v seconds), which cannot be", b.name, b.seconds, a.name, a.seconds)
+		}
+	}
+	for name, v := range map[string]*float64{"average": f.Summary.Average, "slowest": f.Summary.Slowest} {
+		if !possible(v) {
+			return bad("a latency of %v seconds cannot be (summary.%s)", *v, name)
+		}
 	}
 	if r.Answered > 0 {
 		if _, ok := r.Percentiles["p50"]; !ok {
@@ -180,8 +209,22 @@ func Parse(name string, data []byte) (Result, error) {
 			}
 			return bad("%q is not a bound of a latency histogram", s)
 		}
+		if !possible(&v) || n < 0 || n > maxCount {
+			return bad("%d answers of up to %s seconds in the latency histogram cannot be", n, s)
+		}
 		r.Histogram = append(r.Histogram, Bucket{MS: v * 1000, Count: n})
 	}
 	sort.Slice(r.Histogram, func(i, j int) bool { return r.Histogram[i].MS < r.Histogram[j].MS })
 	return r, nil
+}
+
+// percentile is one latency percentile.
+type percentile struct {
+	name           string
+	share, seconds float64
+}
+
+// possible reports whether a number of seconds can be, or is not there.
+func possible(seconds *float64) bool {
+	return seconds == nil || *seconds >= 0 && *seconds <= maxSeconds
 }

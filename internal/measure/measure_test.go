@@ -26,7 +26,7 @@ func (c counters) PeakAnon(name string) (int64, bool) { return c.peak, name == "
 
 func result(t *testing.T, file string) load.Result {
 	t.Helper()
-	r, err := load.Read(file)
+	r, err := load.Read(file, load.Remedy)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if err != nil {
 			return e, err
 		}
-		e.counters, err = samples.Parse(w.CGroup, text)
+		e.counters, err = samples.ParseWindow(w.CGroup, text, e.Outputs[0].Result.Seconds)
 		return e, err
 	}
 	app := HostSeries{Roles: profile.Roles()}

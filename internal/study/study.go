@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -115,10 +116,17 @@ func Read(dir string) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
+	var names, alone []string // load-generator files; sample files without one
+	there, folder := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
-		if !e.IsDir() && strings.HasSuffix(e.Name(), ".json") {
+		there[e.Name()], folder[e.Name()] = true, e.IsDir()
+		if strings.HasSuffix(e.Name(), ".json") {
 			names = append(names, e.Name())
+		}
+	}
+	for _, e := range entries {
+		if stem, ok := strings.CutSuffix(e.Name(), samples.Ending); ok && !there[stem+".json"] {
+			alone = append(alone, e.Name())
 		}
 	}
 	ignored := 0
@@ -127,6 +135,8 @@ func Read(dir string) (*Study, error) {
 		window store.Window
 	}
 	var jobs []job
+	var beyond []string
+	seen := map[store.Window]string{}
 	for _, name := range names {
 		if g := probeName.FindStringSubmatch(name); g != nil {
 			if err := s.probe(m, raw, name, g); err != nil {
@@ -136,8 +146,17 @@ func Read(dir string) (*Study, error) {
 		}
 		w, ok := m.window(name)
 		if !ok {
-			ignored++
+			if !folder[name] {
+				ignored++
+			}
 			continue
+		}
+		if other, twice := seen[w]; twice {
+			return nil, fail.Input("%s: %s and %s are the same window; take one of them away", raw, other, name)
+		}
+		seen[w] = name
+		if m.beyond(w) {
+			beyond = append(beyond, name)
 		}
 		jobs = append(jobs, job{name, w})
 	}
@@ -154,8 +173,33 @@ func Read(dir string) (*Study, error) {
 	if ignored > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("%d JSON files in raw are not named like a measurement of the study and were left aside", ignored))
 	}
+	if len(alone) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("samples without a load-generator file beside them were left aside: %s", few(alone)))
+	}
+	if len(beyond) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("windows that the protocol does not ask for, by their repetition or their target, count like the others: %s", few(beyond)))
+	}
 	s.describe(m)
 	return s, nil
+}
+
+// few lists the first names.
+func few(names []string) string {
+	const most = 5
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// beyond reports whether the protocol has no such window in a cell that it has:
+// a further repetition, or another target.
+func (m meta) beyond(w store.Window) bool {
+	if w.Kind == profile.KindCeiling {
+		return w.Repetition > m.ceilingRepetitions
+	}
+	target := m.Config.Rate.Targets[w.Scenario]
+	return w.Repetition > m.rateRepetitions || target > 0 && w.Target != target
 }
 
 // window reads the name of a load-generator file.
@@ -182,10 +226,14 @@ func number(s string) int {
 	return n
 }
 
+// remedy is what to do about a bad load-generator file: nobody can measure a
+// window of the study again.
+const remedy = "copy the file again, or take it away to report the study without it"
+
 // readWindow reads the pair of files of one window. The samples may be missing.
 func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 	res := store.WindowResult{Window: w, Attempt: 1, OHA: "raw/" + name}
-	out, err := load.Read(filepath.Join(raw, name))
+	out, err := load.Read(filepath.Join(raw, name), remedy)
 	if err != nil {
 		return res, err
 	}
@@ -194,13 +242,15 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 	data, err := os.ReadFile(filepath.Join(raw, sampleFile))
 	switch {
 	case err == nil:
-		series, err := samples.Parse(filepath.Join(raw, sampleFile), data)
+		series, err := samples.ParseWindow(filepath.Join(raw, sampleFile), data, out.Seconds)
 		if err != nil {
 			return res, err
 		}
 		counters = series
 		res.CGroup = "raw/" + sampleFile
 		res.Start, res.End = time.Unix(0, series.Start).UTC(), time.Unix(0, series.End).UTC()
+	case isDir(filepath.Join(raw, sampleFile)):
+		return res, fail.Input("%s: this is a folder and no sample file; copy the file again, or take the folder away to report this window without its counters", filepath.Join(raw, sampleFile))
 	case !errors.Is(err, fs.ErrNotExist):
 		return res, fmt.Errorf("reading samples of the study: %w", err)
 	}
@@ -212,8 +262,13 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 	return res, nil
 }
 
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
 func (s *Study) probe(m meta, raw, name string, g []string) error {
-	out, err := load.Read(filepath.Join(raw, name))
+	out, err := load.Read(filepath.Join(raw, name), remedy)
 	if err != nil {
 		return err
 	}
@@ -323,17 +378,25 @@ func (s *Study) meta() (meta, error) {
 	data, err := os.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.Notes = append(s.Notes, "meta.json is missing: the study's own protocol is assumed (fixed rate 60 s and 5 repetitions, ceiling 15 s and 3 repetitions)")
+		s.Notes = append(s.Notes, "meta.json is missing: the study's own protocol is assumed (fixed rate 60 s and 5 repetitions; ceiling 15 s, 3 repetitions and 16, 64, 128 and 256 connections)")
 	case err != nil:
 		return m, fmt.Errorf("reading a folder of the study: %w", err)
 	default:
 		if err := json.Unmarshal(data, &m); err != nil {
 			var syntax *json.SyntaxError
-			line := 1
-			if errors.As(err, &syntax) {
-				line += bytes.Count(data[:syntax.Offset], []byte("\n"))
+			var kind *json.UnmarshalTypeError
+			var at int64
+			why := err.Error()
+			switch {
+			case errors.As(err, &syntax):
+				at = syntax.Offset
+			case errors.As(err, &kind) && kind.Field == "":
+				at, why = kind.Offset, kind.Value+" in place of an object"
+			case errors.As(err, &kind):
+				at, why = kind.Offset, fmt.Sprintf("the wrong kind of value in %s: %s", kind.Field, kind.Value)
 			}
-			return m, fail.Input("%s, line %d: not the study's description of a run (%v); copy the file again, or take it away to have the study's own protocol assumed", name, line, err)
+			line := 1 + bytes.Count(data[:min(int(at), len(data))], []byte("\n"))
+			return m, fail.Input("%s, line %d: not the study's description of a run (%s); copy the file again, or take it away to have the study's own protocol assumed", name, line, why)
 		}
 		m.there = true
 	}
@@ -352,12 +415,15 @@ func (s *Study) meta() (meta, error) {
 				continue
 			}
 			v, err := time.ParseDuration(text)
-			if err != nil || v <= 0 {
-				return m, fail.Input("%s: %q is not the length of a window; write it as in 60s", name, text)
+			if err != nil || v <= 0 || v > maxWindow {
+				return m, fail.Input("%s: %q is not the length of a window of at most %.0f hours; write it as in 60s", name, text, maxWindow.Hours())
 			}
 			*d.to = v
 			break
 		}
+	}
+	if err := m.check(name); err != nil {
+		return m, err
 	}
 	pick := func(otherwise int, values ...int) int {
 		for _, v := range values {
@@ -374,7 +440,54 @@ func (s *Study) meta() (meta, error) {
 	if len(m.ceilingConnections) == 0 {
 		m.ceilingConnections = m.Config.Ceiling.Connections
 	}
+	if len(m.ceilingConnections) == 0 {
+		m.ceilingConnections = []int{16, 64, 128, 256}
+	}
 	return m, nil
+}
+
+// Bounds of what meta.json says of the protocol: numbers beyond them are a
+// mistake, and what is planned by them could not be counted.
+const (
+	maxWindow      = 24 * time.Hour
+	maxRepetitions = 1000
+	maxConnections = 1_000_000
+	maxRate        = 1_000_000_000
+)
+
+// check looks for numbers that cannot be. Zero stands for one that is not
+// there.
+func (m meta) check(file string) error {
+	type number struct {
+		key       string
+		n, atMost int
+	}
+	c, e := m.Config, m.Effective
+	list := []number{
+		{"config.rate.repetitions", c.Rate.Repetitions, maxRepetitions},
+		{"config.rate.connections", c.Rate.Connections, maxConnections},
+		{"config.ceiling.repetitions", c.Ceiling.Repetitions, maxRepetitions},
+		{"config.probe.rate", c.Probe.Rate, maxRate},
+		{"config.probe.connections", c.Probe.Connections, maxConnections},
+		{"config.budget.dbConnections", c.Budget.DBConnections, maxConnections},
+		{"effective.rateRepetitions", e.RateRepetitions, maxRepetitions},
+		{"effective.ceilingRepetitions", e.CeilingRepetitions, maxRepetitions},
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.Rate.Targets)) {
+		list = append(list, number{"config.rate.targets." + id, c.Rate.Targets[id], maxRate})
+	}
+	for _, n := range c.Ceiling.Connections {
+		list = append(list, number{"config.ceiling.connections", n, maxConnections})
+	}
+	for _, n := range e.CeilingConnections {
+		list = append(list, number{"effective.ceilingConnections", n, maxConnections})
+	}
+	for _, v := range list {
+		if v.n < 0 || v.n > v.atMost {
+			return fail.Input("%s: %s is %d and has to be from 0 to %d; copy the file again, or correct it", file, v.key, v.n, v.atMost)
+		}
+	}
+	return nil
 }
 
 // versionIDs names versions as a percore run does.

@@ -5,6 +5,7 @@ package samples
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -58,11 +59,36 @@ func (s Series) PeakAnon(container string) (int64, bool) {
 	return s.peak, s.hasPeak && container == "app"
 }
 
-// Parse reads a sample file. A file that does not show the counters from
-// before the window to after it is bad input, a line cut off at the end
-// included: what the missing part counted would silently be left out.
+const (
+	// slack is by how many seconds the samples may be shorter than what they
+	// enclose. The study's own are longer by 0.04 s and more, and taken once a
+	// second.
+	slack = 0.1
+	// No machine has more CPUs or as many bytes of memory: such a number was
+	// damaged.
+	maxCPUs  = 1 << 16
+	maxBytes = 1 << 50
+)
+
+const remedy = "copy the file again, or take it away to report this window without its counters"
+
+// ParseWindow is [Parse] for the samples of a window in which the load generator
+// ran for some seconds. Samples that do not span them are bad input: what the
+// missing part counted would silently be left out.
+func ParseWindow(name string, data []byte, seconds float64) (Series, error) {
+	s, err := Parse(name, data)
+	if err != nil {
+		return s, err
+	}
+	if span := float64(s.End-s.Start) / 1e9; span < seconds-slack {
+		return s, fail.Input("%s: the samples span %.1f s and the load generator ran for %.1f s, so a part of the window is missing from the counters; %s", name, span, seconds, remedy)
+	}
+	return s, nil
+}
+
+// Parse reads a sample file. A last line that is cut off is bad input, and so is
+// a counter that is negative or beyond what a machine can count.
 func Parse(name string, data []byte) (Series, error) {
-	const remedy = "copy the file again, or take it away to report this window without its counters"
 	var s Series
 	line := 0
 	for len(data) > 0 {
@@ -77,10 +103,18 @@ func Parse(name string, data []byte) (Series, error) {
 			if !whole {
 				return s, fail.Input("%s, line %d: the last sample is cut off, so the counters end before the window does; %s", name, line, remedy)
 			}
-			return s, fail.Input("%s, line %d: not a sample (%v); %s", name, line, err, remedy)
+			return s, fail.Input("%s, line %d: not a sample (%s); %s", name, line, reason(err), remedy)
 		}
 		if x.T <= 0 || (x.AppCPU == nil && x.DBCPU == nil) {
 			return s, fail.Input("%s, line %d: not a sample, it has no time or no counter; %s", name, line, remedy)
+		}
+		for _, v := range []*int64{x.AppCPU, x.DBCPU, x.AppAnon} {
+			if v != nil && *v < 0 {
+				return s, fail.Input("%s, line %d: a counter is negative (%d); %s", name, line, *v, remedy)
+			}
+		}
+		if x.AppAnon != nil && *x.AppAnon > maxBytes {
+			return s, fail.Input("%s, line %d: %d bytes of memory are more than a machine has; %s", name, line, *x.AppAnon, remedy)
 		}
 		if s.n > 0 {
 			switch {
@@ -88,6 +122,8 @@ func Parse(name string, data []byte) (Series, error) {
 				return s, fail.Input("%s, line %d: the clock goes backwards; %s", name, line, remedy)
 			case backwards(s.last.AppCPU, x.AppCPU), backwards(s.last.DBCPU, x.DBCPU):
 				return s, fail.Input("%s, line %d: a CPU counter goes backwards, so the container was restarted in the window; %s", name, line, remedy)
+			case tooFast(s.first.AppCPU, x.AppCPU, x.T-s.first.T), tooFast(s.first.DBCPU, x.DBCPU, x.T-s.first.T):
+				return s, fail.Input("%s, line %d: a CPU counter grew by more than %d CPUs can use in the time since the first sample; %s", name, line, maxCPUs, remedy)
 			}
 		} else {
 			s.first = x
@@ -99,10 +135,36 @@ func Parse(name string, data []byte) (Series, error) {
 		s.n++
 	}
 	if s.n < 2 {
-		return s, fail.Input("%s: %d samples, and the growth of a counter needs at least two; %s", name, s.n, remedy)
+		return s, fail.Input("%s: the growth of a counter needs at least two samples and there %s; %s", name, are(s.n), remedy)
 	}
 	s.Start, s.End = s.first.T, s.last.T
 	return s, nil
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return "are none"
+}
+
+// reason says what a line is instead of a sample.
+func reason(err error) string {
+	var kind *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &kind):
+		return err.Error()
+	case kind.Field == "":
+		return kind.Value + " in place of an object"
+	default:
+		return kind.Field + " is no whole number of 64 bits: " + kind.Value
+	}
+}
+
+// tooFast reports whether a counter of µs grew by more than all CPUs of any
+// machine can use in that many ns.
+func tooFast(first, now *int64, ns int64) bool {
+	return first != nil && now != nil && float64(*now-*first)*1e3 > float64(ns)*maxCPUs
 }
 
 // backwards reports whether a counter fell or vanished from one sample to the
