@@ -322,10 +322,10 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 	return nil
 }
 
-// warn says what a bare CSV cannot: why figures may not be compared and which
-// cells are incomplete.
+// warn says what a bare CSV cannot: why figures may not be compared, what is odd
+// about what they come from and which cells are incomplete.
 func (a *app) warn(r analysis.Report) {
-	for _, c := range r.Caveats {
+	for _, c := range slices.Concat(r.Caveats, r.Notes) {
 		fmt.Fprintf(a.stderr, "note: %s\n", c)
 	}
 	say := func(c analysis.Cell) {

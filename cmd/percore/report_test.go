@@ -90,6 +90,27 @@ func TestReportOfTheStudy(t *testing.T) {
 	}
 }
 
+// TestNotesBesideACSV: a table without room for notes leaves them to the terminal.
+func TestNotesBesideACSV(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(studyFolder, "results/2026-09-16"))); err != nil {
+		t.Fatal(err)
+	}
+	alone := filepath.Join(dir, "raw", "rate_go_write_q10000_r5.json")
+	if err := os.Rename(alone, filepath.Join(dir, "raw", "rate_go_write_q10000_r9.json")); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := call("report", dir, "--csv")
+	for _, want := range []string{
+		"note: samples without a load-generator file beside them were left aside: rate_go_write_q10000_r5.res.jsonl\n",
+		"note: windows that the protocol does not ask for, by their repetition or their target, count like the others: rate_go_write_q10000_r9.json\n",
+	} {
+		if code != 0 || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, %q is not in %s", code, want, errs)
+		}
+	}
+}
+
 func TestReportOfARun(t *testing.T) {
 	results, id := recorded(t)
 	for _, arg := range []string{id, "2026", "latest", filepath.Join(results, id)} {

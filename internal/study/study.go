@@ -171,7 +171,11 @@ func Read(dir string) (*Study, error) {
 		s.Windows = append(s.Windows, r)
 	}
 	if ignored > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d JSON files in raw are not named like a measurement of the study and were left aside", ignored))
+		what := "1 JSON file in raw is not named like a measurement of the study and was left aside"
+		if ignored > 1 {
+			what = fmt.Sprintf("%d JSON files in raw are not named like a measurement of the study and were left aside", ignored)
+		}
+		s.Notes = append(s.Notes, what)
 	}
 	if len(alone) > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("samples without a load-generator file beside them were left aside: %s", few(alone)))
