@@ -290,6 +290,9 @@ func obstacle(set, baseline *figures.Set, m Measured) (Cause, string) {
 	if set.SharedCores {
 		return CauseShared, "the roles share cores"
 	}
+	if set.AppThreads > 1 {
+		return CauseConditions, fmt.Sprintf("up to %d of the candidates' cores are threads of one core", set.AppThreads)
+	}
 	if set.Flavour != profile.FlavourPublished {
 		return CauseFlavour, fmt.Sprintf("flavour %s has other versions than the study", set.Flavour)
 	}

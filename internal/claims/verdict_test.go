@@ -154,6 +154,10 @@ func TestConditionsOfARun(t *testing.T) {
 	if !slices.Contains(r.Marks, "the roles share cores") {
 		t.Errorf("a ratio over shared cores is not marked: %v", r.Marks)
 	}
+	threads := synthetic(t, 5, 1, func(run *store.Run, _ *store.WindowResult) {
+		run.Hosts = []store.HostFacts{{Roles: profile.Roles(), Siblings: []profile.CPUSet{"0-1"}}}
+	})
+	expect(t, verdicts(t, threads), "cpu-go-read", Inconclusive, CauseConditions)
 	debian := synthetic(t, 5, 1, nil)
 	debian.Flavour = profile.FlavourDebian
 	all = verdicts(t, debian)

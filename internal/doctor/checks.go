@@ -74,7 +74,7 @@ func (x *examination) engine(ctx context.Context) bool {
 
 // size compares the engine's own CPUs and memory with the profiles.
 func (x *examination) size() {
-	m := profile.Machine{CPUs: x.info.CPUs, MemoryBytes: x.info.Memory}
+	m := profile.Machine{CPUs: x.info.CPUs, MemoryBytes: x.info.Memory, Cores: profile.Cores(x.info.Siblings)}
 	has := fmt.Sprintf("%d CPUs, %s of memory", m.CPUs, size(uint64(max(m.MemoryBytes, 0))))
 	where := "give the machine more"
 	if x.info.Desktop {
@@ -84,8 +84,10 @@ func (x *examination) size() {
 
 	if p, err := x.Profiles("m4pro"); err != nil {
 		x.add("profile m4pro", Warn, err.Error(), "")
-	} else if _, err := p.Resolve(m); err != nil {
+	} else if p, err := p.Resolve(m); err != nil {
 		x.add("profile m4pro", Warn, reason(err), where+", or measure with PROFILE=small: its figures are not the published layout's")
+	} else if all := profile.JoinCPUs(p.Roles[profile.App].CPUs, p.Roles[profile.DB].CPUs, p.Roles[profile.Load].CPUs); profile.ThreadsPerCore(all, p.Siblings) > 1 {
+		x.add("profile m4pro", Warn, "the study's twelve CPUs were cores, and here some are threads of one core", "measure with PROFILE=small: it gives each role whole cores")
 	} else {
 		x.add("profile m4pro", OK, "the study's layout fits", "")
 	}
@@ -112,7 +114,7 @@ func (x *examination) size() {
 		text += " (" + wanted + " takes it)"
 	}
 	if shared := p.SharedRoles(); len(shared) > 0 {
-		x.add("profile", Warn, text+"; "+strings.Join(shared, ", "), "figures are not comparable with the published ones: three CPUs or more give each role its own")
+		x.add("profile", Warn, text+"; "+strings.Join(shared, ", "), "figures are not comparable with the published ones: three cores or more give each role its own")
 		return
 	}
 	x.add("profile", OK, text, "")

@@ -170,6 +170,8 @@ func TestChecks(t *testing.T) {
 		{"too little memory for m4pro", func(b *bench) { b.engine.info.Memory = 3 * gib }, "profile m4pro", Warn, []string{"4.0 GiB", "3.0 GiB"}, "small"},
 		{"the small profile", func(b *bench) { b.engine.info.CPUs = 6 }, "profile", OK, []string{"small: app on CPUs 0-1", "load on CPUs 4-5", "auto takes it"}, ""},
 		{"two CPUs", func(b *bench) { b.engine.info.CPUs = 2 }, "profile", Warn, []string{"share CPU 1"}, "not comparable"},
+		{"threads that are not cores", func(b *bench) { b.engine.info.Siblings = "0,8 1,9 2,10 3,11 4,12 5,13 6,14 7,15" }, "profile m4pro", Warn, []string{"threads of one core"}, "PROFILE=small"},
+		{"cores of two threads", func(b *bench) { b.engine.info.Siblings = "0,8 1,9 2,10 3,11 4,12 5,13 6,14 7,15" }, "profile", OK, []string{"small: app on CPUs 0-1,8-9", "load on CPUs 4-7,12-15"}, ""},
 		{"m4pro by force", func(b *bench) { b.Profile, b.engine.info.CPUs = "m4pro", 4 }, "profile", Fail, []string{"12 CPUs", "has 4"}, "another PROFILE"},
 		{"a profile that does not exist", func(b *bench) { b.Profile = "nope" }, "profile", Fail, []string{"nope"}, "another PROFILE"},
 		{"cgroup version 1", func(b *bench) { b.engine.info.CgroupVersion, b.engine.info.CgroupDriver = "1", "cgroupfs" }, "cgroups", OK, []string{"version 1, driver cgroupfs", "pressure is not counted"}, ""},

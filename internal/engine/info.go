@@ -31,6 +31,10 @@ type Info struct {
 	Warnings      []string
 	DataRoot      string    // folder of images, containers and volumes on the engine's machine
 	Time          time.Time // its wall clock when it answered; zero when it does not say
+	// Siblings has a line for each CPU with the list of the CPUs on the same
+	// core, as the kernel writes it; empty for an engine that is not on this
+	// machine, or a kernel that does not tell.
+	Siblings string
 }
 
 // Info asks the engine about itself.
@@ -57,6 +61,9 @@ func (e *Engine) Info(ctx context.Context) (Info, error) {
 		Desktop:       in.OperatingSystem == "Docker Desktop",
 		Warnings:      in.Warnings,
 		DataRoot:      in.DockerRootDir,
+	}
+	if strings.HasPrefix(e.host, "unix://") && !info.Desktop {
+		info.Siblings = Siblings(info.CPUs)
 	}
 	info.Time, _ = time.Parse(time.RFC3339Nano, in.SystemTime)
 	for _, o := range in.SecurityOptions {

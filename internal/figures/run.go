@@ -99,6 +99,9 @@ func identity(run store.Run) *Set {
 	for _, h := range run.Hosts {
 		if slices.Contains(h.Roles, profile.App) {
 			set.Host = hostOf(h)
+			if n := profile.ThreadsPerCore(run.Profile.Roles[profile.App].CPUs, h.Siblings); n > 1 {
+				set.AppThreads = n
+			}
 		} else if slices.Contains(h.Roles, profile.DB) {
 			db := hostOf(h)
 			set.Database = &db

@@ -39,11 +39,12 @@ type Set struct {
 	Caveats     []string          `json:"caveats,omitempty"`
 	Profile     string            `json:"profile,omitempty"`
 	Preset      string            `json:"preset,omitempty"`
-	Protocol    bool              `json:"published_protocol"`      // measured by the published protocol to the letter
-	Host        Host              `json:"host"`                    // of the candidates
-	Database    *Host             `json:"database_host,omitempty"` // nil where it is the candidates'
-	Region      string            `json:"region,omitempty"`        // of a cloud
-	AppCores    int               `json:"app_cores"`               // cores the candidates may use
+	Protocol    bool              `json:"published_protocol"`             // measured by the published protocol to the letter
+	Host        Host              `json:"host"`                           // of the candidates
+	Database    *Host             `json:"database_host,omitempty"`        // nil where it is the candidates'
+	Region      string            `json:"region,omitempty"`               // of a cloud
+	AppCores    int               `json:"app_cores"`                      // cores the candidates may use
+	AppThreads  int               `json:"app_threads_per_core,omitempty"` // how many of them are threads of one core, where that is more than one
 	Candidates  []string          `json:"candidates"`
 	Scenarios   []string          `json:"scenarios"`
 	Databases   []string          `json:"database_scenarios"` // scenarios that use the database

@@ -58,6 +58,13 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 	if err != nil {
 		return store.HostFacts{}, err
 	}
+	// The files of the second name replace those of the first on newer kernels.
+	// Where there are none the CPUs are cores, and cat says so in vain.
+	siblings, err := l.tools[h].Exec(ctx, nil, "sh", "-c",
+		"cd /sys/devices/system/cpu && cat cpu[0-9]*/topology/thread_siblings_list cpu[0-9]*/topology/core_cpus_list")
+	if err != nil {
+		return store.HostFacts{}, err
+	}
 	name := "Docker Engine "
 	if info.Desktop {
 		name = "Docker Desktop, engine "
@@ -76,6 +83,7 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 		CgroupVersion: info.CgroupVersion,
 		CgroupDriver:  info.CgroupDriver,
 		StorageDriver: info.StorageDriver,
+		Siblings:      profile.Siblings(profile.Cores(string(siblings.Stdout))),
 	}, nil
 }
 

@@ -243,6 +243,9 @@ func mismatches(sets []*figures.Set) []string {
 		if s.SharedCores {
 			all = append(all, fmt.Sprintf("In %s the roles share cores: its figures hold what the load generator and the database took from the candidate.", s.Name))
 		}
+		if s.AppThreads > 1 {
+			all = append(all, fmt.Sprintf("In %s up to %d of the candidate's cores are threads of one core: its figures per core are not comparable with those of one thread per core.", s.Name, s.AppThreads))
+		}
 	}
 	for _, b := range sets[1:] {
 		if a.Flavour != b.Flavour {

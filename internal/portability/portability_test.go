@@ -223,12 +223,13 @@ func TestTooFewRepetitions(t *testing.T) {
 func TestMismatchesAreSaidFirst(t *testing.T) {
 	b := onHost(t, "b", 3, 1, nil)
 	b.Flavour, b.SharedCores, b.AppCores, b.Protocol, b.Preset = profile.FlavourDebian, true, 1, false, "quick"
+	b.AppThreads = 2
 	r, err := Compare(published(t), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(r.Mismatches, "\n")
-	for _, want := range []string{"share cores", "flavour debian", "4 core(s)", "preset quick"} {
+	for _, want := range []string{"share cores", "threads of one core", "flavour debian", "4 core(s)", "preset quick"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not said in\n%s", want, text)
 		}

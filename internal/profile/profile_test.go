@@ -298,9 +298,13 @@ func TestChoose(t *testing.T) {
 		m            Machine
 		name, preset string
 	}{
-		{Machine{12, 8319238144}, "m4pro", "full"},
-		{Machine{12, 4 << 30}, "small", "quick"},
-		{Machine{2, 24 << 30}, "small", "quick"},
+		{Machine{CPUs: 12, MemoryBytes: 8319238144}, "m4pro", "full"},
+		{Machine{CPUs: 12, MemoryBytes: 4 << 30}, "small", "quick"},
+		{Machine{CPUs: 2, MemoryBytes: 24 << 30}, "small", "quick"},
+		// Twelve threads are not the study's twelve cores, twenty-four may be.
+		{Machine{CPUs: 12, MemoryBytes: 24 << 30, Cores: far(6)}, "small", "quick"},
+		{Machine{CPUs: 24, MemoryBytes: 24 << 30, Cores: near(12)}, "small", "quick"},
+		{Machine{CPUs: 24, MemoryBytes: 24 << 30, Cores: far(12)}, "m4pro", "full"},
 	} {
 		name := Choose("auto", c.m)
 		if name != c.name || ChoosePreset("auto", Profile{Name: name}) != c.preset {

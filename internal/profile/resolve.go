@@ -13,10 +13,11 @@ import (
 type Machine struct {
 	CPUs        int
 	MemoryBytes int64
+	Cores       []CPUSet // physical cores, each as its CPUs; none where they are not known
 }
 
-// publishedCPUs is the size of the study's layout.
-const publishedCPUs = 12
+// publishedCPUs are those of the study's layout, a core each.
+const publishedCPUs CPUSet = "0-11"
 
 // Choose turns "auto" into the name of a profile: the study's layout where the
 // machine carries it, else the small one.
@@ -24,7 +25,7 @@ func Choose(name string, m Machine) string {
 	if name != "auto" {
 		return name
 	}
-	if m.CPUs >= publishedCPUs && m.MemoryBytes >= 6<<30 {
+	if m.carries(publishedCPUs) && m.MemoryBytes >= 6<<30 {
 		return "m4pro"
 	}
 	return "small"
@@ -51,8 +52,9 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 	}
 	p.Roles = roles
 	if p.Roles[App].CPUs == AutoCPUs {
-		p.split(m.CPUs)
+		p.split(m.cores())
 	}
+	p.Siblings = Siblings(m.Cores)
 	p.fillMemory(m.MemoryBytes)
 
 	highest := 0
@@ -63,7 +65,7 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 		}
 		highest = max(highest, last)
 	}
-	if highest >= m.CPUs {
+	if there := JoinCPUs(m.cores()...).List(); len(there) == 0 || highest > there[len(there)-1] {
 		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d; give Docker more CPUs or take PROFILE=small", p.Name, highest, highest+1, m.CPUs)
 	}
 	var memory Bytes
@@ -76,35 +78,40 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 	return p, nil
 }
 
-// split gives each role a third of the CPUs, and what is left over to the load
-// generator, which must never be the limit. With two CPUs the candidate keeps
-// one to itself and the database shares the other with the load generator.
-func (p *Profile) split(cpus int) {
+// split gives each role a third of the cores with all of their threads, and
+// what is left over to the load generator, which must never be the limit. With
+// two cores the candidate keeps one to itself and the database shares the other
+// with the load generator. The threads of a single core are dealt out like
+// cores.
+func (p *Profile) split(cores []CPUSet) {
+	p.SharedCores = len(cores) < 3
+	if len(cores) == 1 {
+		threads := cores[0].List()
+		cores = nil
+		for _, c := range threads {
+			cores = append(cores, FormatCPUs([]int{c}))
+		}
+	}
 	set := func(role Role, from, to int) {
 		r := p.Roles[role]
-		var list []int
-		for c := from; c < to; c++ {
-			list = append(list, c)
-		}
-		r.CPUs = FormatCPUs(list)
+		r.CPUs = JoinCPUs(cores[from:to]...)
 		p.Roles[role] = r
 	}
-	switch {
-	case cpus < 2:
+	switch n := len(cores); n {
+	case 0, 1:
 		for _, role := range Roles() {
-			set(role, 0, 1)
+			set(role, 0, n)
 		}
-	case cpus == 2:
+	case 2:
 		set(App, 0, 1)
 		set(DB, 1, 2)
 		set(Load, 1, 2)
 	default:
-		third := cpus / 3
+		third := n / 3
 		set(App, 0, third)
 		set(DB, third, 2*third)
-		set(Load, 2*third, cpus)
+		set(Load, 2*third, n)
 	}
-	p.SharedCores = cpus < 3
 }
 
 // fillMemory gives the roles without a size the study's sizes, or a share of
@@ -139,7 +146,8 @@ func (p Profile) highestCPU(role Role) (int, error) {
 
 func gib(n int64) float64 { return float64(n) / (1 << 30) }
 
-// SharedRoles names the pairs of roles that run on the same CPUs.
+// SharedRoles names the pairs of roles that run on the same CPUs, or on
+// different threads of the same cores.
 func (p Profile) SharedRoles() []string {
 	if p.Cloud != nil {
 		return nil // each role has a machine of its own
@@ -148,8 +156,12 @@ func (p Profile) SharedRoles() []string {
 	roles := Roles()
 	for i, a := range roles {
 		for _, b := range roles[i+1:] {
-			if both := p.Roles[a].CPUs.Shared(p.Roles[b].CPUs); len(both) > 0 {
-				pairs = append(pairs, fmt.Sprintf("%s and %s share CPU %s", a, b, FormatCPUs(both)))
+			both := SharedCores(p.Roles[a].CPUs, p.Roles[b].CPUs, p.Siblings)
+			switch {
+			case len(both) > 0 && len(p.Siblings) > 0:
+				pairs = append(pairs, fmt.Sprintf("%s and %s share the cores of CPUs %s", a, b, JoinCPUs(both...)))
+			case len(both) > 0:
+				pairs = append(pairs, fmt.Sprintf("%s and %s share CPU %s", a, b, JoinCPUs(both...)))
 			}
 		}
 	}

@@ -13,6 +13,11 @@ type Profile struct {
 	Roles               map[Role]Resources `yaml:"roles" json:"roles"`
 	Load                Generators         `yaml:"load,omitempty" json:"load,omitzero"`
 	Cloud               *Cloud             `yaml:"cloud,omitempty" json:"cloud,omitempty"` // nil for a lab on one engine
+
+	// Siblings are the cores of the engine's machine that have several threads,
+	// each as its CPUs. It is found out and not written in a file; none means
+	// that every CPU is a core, or that nothing is known.
+	Siblings []CPUSet `yaml:"-" json:"siblings,omitempty"`
 }
 
 // Generators says over how many load hosts a target is spread.

@@ -28,7 +28,7 @@ const (
 	GateClock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set, not even for a while
 	GateThrottled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
 	GateSteal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
-	GateCores     = "cores"     // app and load generator ran on different CPUs
+	GateCores     = "cores"     // app and load generator ran on different cores
 	GateSamples   = "samples"   // the counters of each host enclose the window
 	GateAllowance = "allowance" // no network allowance of an instance was exceeded
 	GateOffset    = "offset"    // the clocks of the hosts agree with the first load host's
@@ -61,11 +61,12 @@ func ProbeGate(r store.ProbeReading) store.Gate {
 type layout struct {
 	hosts       map[profile.Role]string
 	cpus        map[profile.Role]profile.CPUSet
-	waiveShared string // why gates that shared cores fail do not count; empty: they do
+	siblings    []profile.CPUSet // cores with several threads, where all roles are on one host
+	waiveShared string           // why gates that shared cores fail do not count; empty: they do
 }
 
-func newLayout(lab Lab, shared bool) layout {
-	l := layout{hosts: map[profile.Role]string{}, cpus: map[profile.Role]profile.CPUSet{}}
+func newLayout(lab Lab, shared bool, siblings []profile.CPUSet) layout {
+	l := layout{hosts: map[profile.Role]string{}, cpus: map[profile.Role]profile.CPUSet{}, siblings: siblings}
 	for _, r := range profile.Roles() {
 		l.hosts[r], l.cpus[r] = lab.CPUs(r)
 	}
@@ -93,16 +94,38 @@ func (l layout) used(roles []profile.Role) []int {
 	return profile.FormatCPUs(used).List()
 }
 
-// coresGate compares the CPU sets of app and load generator.
+// coresGate compares the cores of app and load generator. Where cores have
+// several threads, which a profile's CPU numbers do not show, the database's
+// count too, unless the profile shares cores on purpose.
 func (l layout) coresGate() store.Gate {
-	var both []int
+	var both []profile.CPUSet
+	share := func(a, b profile.Role) {
+		if l.hosts[a] != l.hosts[b] {
+			return
+		}
+		for _, core := range profile.SharedCores(l.cpus[a], l.cpus[b], l.siblings) {
+			if !slices.Contains(both, core) {
+				both = append(both, core)
+			}
+		}
+	}
 	detail := fmt.Sprintf("app on %s, load on %s", l.cpus[profile.App], l.cpus[profile.Load])
-	if l.hosts[profile.App] == l.hosts[profile.Load] {
-		both = l.cpus[profile.App].Shared(l.cpus[profile.Load])
-	} else {
+	if l.hosts[profile.App] != l.hosts[profile.Load] {
 		detail += ", of different hosts"
 	}
+	share(profile.App, profile.Load)
+	if len(l.siblings) > 0 && l.waiveShared == "" {
+		share(profile.App, profile.DB)
+		share(profile.DB, profile.Load)
+	}
 	g := store.Gate{Name: GateCores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs", Detail: detail}
+	if len(l.siblings) > 0 {
+		g.Unit = "shared cores"
+		if !g.OK {
+			g.Detail = fmt.Sprintf("app on %s, db on %s, load on %s, of which the CPUs %s are threads of the same cores",
+				l.cpus[profile.App], l.cpus[profile.DB], l.cpus[profile.Load], profile.JoinCPUs(both...))
+		}
+	}
 	if !g.OK {
 		g.Waived = l.waiveShared
 	}

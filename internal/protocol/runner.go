@@ -65,7 +65,8 @@ type Runner struct {
 	Plan        Plan
 	Preset      profile.Preset
 	Suite       profile.Suite
-	SharedCores bool // whether the profile shares cores on purpose
+	SharedCores bool             // whether the profile shares cores on purpose
+	Siblings    []profile.CPUSet // cores of the machine that have several threads, each as its CPUs, where there is one machine
 	Observer    Observer
 	Tail        time.Duration // what the caller does after the last window, for the estimate
 
@@ -78,7 +79,7 @@ type Runner struct {
 // at the first error and at the end of the context; what was measured until
 // then is on record and a later Run goes on from there.
 func (r *Runner) Run(ctx context.Context) error {
-	r.layout = newLayout(r.Lab, r.SharedCores)
+	r.layout = newLayout(r.Lab, r.SharedCores, r.Siblings)
 	r.started = time.Now()
 	phase := ""
 	for i := range r.Plan.Blocks {

@@ -103,7 +103,7 @@ func facts(h analysis.Header) []fact {
 func hostText(h store.HostFacts) string {
 	var parts []string
 	for _, p := range []string{
-		h.InstanceType, h.CPUModel, fmt.Sprintf("%d CPUs", h.CPUs), gib(h.MemoryBytes), h.Arch, h.OS, h.Engine, prefix("kernel ", h.Kernel),
+		h.InstanceType, h.CPUModel, fmt.Sprintf("%d CPUs", h.CPUs), threadsText(h), gib(h.MemoryBytes), h.Arch, h.OS, h.Engine, prefix("kernel ", h.Kernel),
 		cgroupText(h.CgroupVersion, h.CgroupDriver), prefix("storage ", h.StorageDriver), rsaText(h.RSAVerifyPerS), clockText(h.ClockOffsetMS),
 	} {
 		if strings.TrimSpace(p) != "" {
@@ -122,6 +122,15 @@ func rolesText(roles []profile.Role) string {
 		names[i] = string(r)
 	}
 	return strings.Join(names, ", ")
+}
+
+// threadsText says how many threads a core of the host has, where some have
+// several.
+func threadsText(h store.HostFacts) string {
+	if n := profile.ThreadsPerCore(profile.JoinCPUs(h.Siblings...), h.Siblings); n > 1 {
+		return fmt.Sprintf("%d threads per core", n)
+	}
+	return ""
 }
 
 func rsaText(perS float64) string {

@@ -206,14 +206,15 @@ func (p *Prepared) machine(ctx context.Context, offline bool) (profile.Machine, 
 	var err error
 	if p.Engine, err = engine.Connect(ctx, engine.Options{}); err == nil {
 		if p.Info, err = p.Engine.Info(ctx); err == nil {
-			return profile.Machine{CPUs: p.Info.CPUs, MemoryBytes: p.Info.Memory}, nil
+			return profile.Machine{CPUs: p.Info.CPUs, MemoryBytes: p.Info.Memory, Cores: profile.Cores(p.Info.Siblings)}, nil
 		}
 		p.Close()
 	}
 	if !offline || ctx.Err() != nil {
 		return profile.Machine{}, err
 	}
-	return profile.Machine{CPUs: runtime.NumCPU(), MemoryBytes: 8 << 30}, nil
+	cpus := runtime.NumCPU()
+	return profile.Machine{CPUs: cpus, MemoryBytes: 8 << 30, Cores: profile.Cores(engine.Siblings(cpus))}, nil
 }
 
 // choose settles everything that depends on the machines; resolve fits the
@@ -269,6 +270,12 @@ func (p *Prepared) Caveats() []string {
 	} else if p.Profile.Name != "m4pro" {
 		all = append(all, fmt.Sprintf("the candidate has %d core(s) and the study's had 4: compare CPU per request and ratios, not rates", p.Profile.Roles[profile.App].CPUs.Count()))
 	}
+	for _, role := range profile.Roles() {
+		if c := threads("the machine", p.Profile.Roles[role].CPUs, p.Profile.Siblings); c != "" {
+			all = append(all, c)
+			break
+		}
+	}
 	if !p.Preset.Published {
 		all = append(all, "preset "+p.Preset.Name+": "+p.shorter())
 	}
@@ -276,6 +283,15 @@ func (p *Prepared) Caveats() []string {
 		all = append(all, "flavour debian: PHP 8.2 and Debian's packages stand in for the study's versions")
 	}
 	return all
+}
+
+// threads is the caveat of a role that has several threads of one core; empty
+// where each of its CPUs has a core to itself.
+func threads(where string, cpus profile.CPUSet, siblings []profile.CPUSet) string {
+	if n := profile.ThreadsPerCore(cpus, siblings); n > 1 {
+		return fmt.Sprintf("%s has %d threads per core, and each counts as a core here: figures per core are not comparable with those of one thread per core", where, n)
+	}
+	return ""
 }
 
 // shorter says how the preset differs from the published protocol.

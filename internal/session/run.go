@@ -65,6 +65,9 @@ func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err e
 		return err
 	}
 	now := b.describe()
+	if now.Profile.Siblings == nil { // of an engine elsewhere they are known when the lab is up
+		now.Profile.Siblings = st.Run().Profile.Siblings
+	}
 	if err := st.CheckResume(now); err != nil {
 		return err
 	}
@@ -327,7 +330,7 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	}
 	r := &protocol.Runner{
 		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
-		SharedCores: b.Profile.SharedCores, Observer: b.console.Watch(), Tail: tail,
+		SharedCores: b.Profile.SharedCores, Siblings: b.Profile.Siblings, Observer: b.console.Watch(), Tail: tail,
 	}
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
@@ -449,7 +452,20 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 			run.Versions[key] = v
 		}
 	}
-	for _, c := range b.lab.Caveats() {
+	caveats := b.lab.Caveats()
+	if s := run.Hosts[0].Siblings; b.Hosts == nil && len(s) > 0 {
+		// Of an engine elsewhere this is the first that is known of its cores.
+		b.Profile.Siblings, run.Profile.Siblings = s, s
+		caveats = append(b.Caveats(), caveats...)
+	}
+	if b.Hosts != nil {
+		for _, h := range run.Hosts {
+			if c := threads("host "+h.Name, b.Profile.Roles[h.Roles[0]].CPUs, h.Siblings); c != "" {
+				caveats = append(caveats, c)
+			}
+		}
+	}
+	for _, c := range caveats {
 		if !slices.Contains(run.Caveats, c) {
 			run.Caveats = append(run.Caveats, c)
 			run.Comparable = false

@@ -84,6 +84,9 @@ type HostFacts struct {
 	// Facts are further facts recorded when the host was prepared, by name:
 	// clock source, CPU governor, topology, NIC driver, disk.
 	Facts map[string]string `json:"facts,omitempty"`
+	// Siblings are the cores that have several threads, each as its CPUs; none
+	// where every CPU is a core.
+	Siblings []profile.CPUSet `json:"siblings,omitempty"`
 }
 
 // Event types, in the order in which they first appear.
