@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,40 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return fail.Code(err)
 }
 
+// flagError says what a flag takes in place of how it was parsed.
+func flagError(err error) error {
+	text, parser, parsed := strings.Cut(err.Error(), ": strconv.")
+	if !parsed {
+		return fail.Input("%w; percore help lists the flags", err)
+	}
+	wants := "a number"
+	switch {
+	case strings.HasPrefix(parser, "ParseUint"):
+		wants = "a whole number of 0 or more"
+	case strings.HasPrefix(parser, "ParseInt"), strings.HasPrefix(parser, "Atoi"):
+		wants = "a whole number"
+	case strings.HasPrefix(parser, "ParseBool"):
+		wants = "true or false"
+	}
+	return fail.Input("%s; give it %s", text, wants)
+}
+
+// checkResults refuses a folder of the runs that cannot be one. It need not
+// exist yet.
+func checkResults(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return fail.Input("--results %s lies below a file; name a folder", dir)
+	case err == nil && !info.IsDir():
+		return fail.Input("--results %s is not a folder; name one, or leave it out for results below the project folder", dir)
+	}
+	return nil
+}
+
 // noVerifyFlag adds the flag to a command that reads the figures of runs.
 func (a *app) noVerifyFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.noVerify, "no-verify", false, "read the recorded figures without checking that the raw files are there and whole")
@@ -79,9 +114,8 @@ func newRootCmd(a *app) *cobra.Command {
 	flags.StringVar(&a.root, "root", "", "project `folder` (default: found from the working directory or the executable)")
 	flags.StringVar(&a.results, "results", "", "`folder` of the runs (default: results below the project folder)")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show what is executed")
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fail.Input("%w; percore help lists the flags", err)
-	})
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return checkResults(a.results) }
 	cmd.AddCommand(subcommands(a)...)
 	wrapArgs(cmd)
 	return cmd

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/session"
 	"github.com/percore/percore/internal/store"
 )
@@ -54,16 +57,40 @@ func (f *runFlags) options(a *app) (session.Options, error) {
 	default:
 		return session.Options{}, fail.Input("there is no flavour %q; take auto, published or debian", f.flavour)
 	}
+	var sel profile.Selection
+	for _, c := range []struct {
+		flag, value string
+		names       *[]string
+	}{{"candidates", f.candidates, &sel.Candidates}, {"scenarios", f.scenarios, &sel.Scenarios}, {"phases", f.phases, &sel.Phases}} {
+		var err error
+		if *c.names, err = selected(c.flag, c.value); err != nil {
+			return session.Options{}, err
+		}
+	}
 	return session.Options{
 		Root: a.root, Results: a.results, Version: percoreVersion(),
 		Profile: f.profile, Preset: f.preset, Flavour: profile.Flavour(f.flavour), Seed: f.seed,
-		Selection: profile.Selection{Candidates: list(f.candidates), Scenarios: list(f.scenarios), Phases: list(f.phases)},
+		Selection: sel,
 	}, nil
 }
 
 // list splits a flag at commas and blanks.
 func list(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// selected are the names that a flag chooses, each once; none leaves it at all.
+func selected(flag, value string) ([]string, error) {
+	names := list(value)
+	if value != "" && len(names) == 0 {
+		return nil, fail.Input("--%s %q names none; give names separated by commas, or leave it out to take all", flag, value)
+	}
+	for i, n := range names {
+		if slices.Contains(names[:i], n) {
+			return nil, fail.Input("--%s names %s twice; name it once", flag, n)
+		}
+	}
+	return names, nil
 }
 
 func newRunCmd(a *app) *cobra.Command {
@@ -78,7 +105,14 @@ func newRunCmd(a *app) *cobra.Command {
 			if f.dryRun {
 				return f.plan(cmd.Context(), a)
 			}
-			return f.run(cmd.Context(), a)
+			again := []string{os.Args[0], "run"} // before the folders are filled in
+			if a.root != "" {
+				again = append(again, "--root", a.root)
+			}
+			if a.results != "" {
+				again = append(again, "--results", a.results)
+			}
+			return f.run(cmd.Context(), a, append(again, "--resume"))
 		},
 	}
 	f.common(cmd, "auto", localLabs)
@@ -95,9 +129,9 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	var st *store.Store
 	if f.resume != "" {
-		st, err := f.stored(a)
-		if err != nil {
+		if st, err = f.stored(a); err != nil {
 			return err
 		}
 		o = session.ResumeOptions(o, st.Run())
@@ -110,7 +144,11 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 	if p.Engine == nil {
 		fmt.Fprintln(a.stdout, "no Docker Engine answers: the plan is for the CPUs of this machine; percore doctor says more")
 	}
-	for _, line := range p.Describe() {
+	done := func(store.Window) bool { return false }
+	if st != nil {
+		done = func(w store.Window) bool { return protocol.Finished(st.Attempts(w)) }
+	}
+	for _, line := range p.Describe(done) {
 		fmt.Fprintln(a.stdout, line)
 	}
 	return nil
@@ -122,10 +160,19 @@ func (f *runFlags) stored(a *app) (*store.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(dir)
+	st, err := store.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if seed := st.Run().Seed; f.seed != 0 && f.seed != seed {
+		return nil, fail.Input("run %s has seed %d, and --seed asks for %d; leave out --seed to carry it on, or start a new run", st.Run().ID, seed, f.seed)
+	}
+	return st, nil
 }
 
-func (f *runFlags) run(ctx context.Context, a *app) error {
+// run measures. The command again, with the id of the run behind it, is the one
+// that carries on.
+func (f *runFlags) run(ctx context.Context, a *app, again []string) error {
 	o, err := f.options(a)
 	if err != nil {
 		return err
@@ -160,7 +207,27 @@ func (f *runFlags) run(ctx context.Context, a *app) error {
 	if dir == "" {
 		return interrupted(ctx, err)
 	}
-	return a.finish(ctx, dir, err, "percore run --resume "+filepath.Base(dir))
+	id := filepath.Base(dir)
+	hint := shellLine(append(again, id))
+	if filepath.Clean(again[0]) == filepath.Join("bin", "percore") && len(again) == 3 {
+		hint += ", or make local-run RESUME=" + id // the checkout is the working directory
+	}
+	return a.finish(ctx, dir, err, hint)
+}
+
+// shellLine writes words as a shell reads them.
+func shellLine(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		plain := func(r rune) bool {
+			return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
+		}
+		quoted[i] = w
+		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // finish shows what there is of a run, however it ended, and the command that
@@ -182,10 +249,37 @@ func (a *app) finish(ctx context.Context, dir string, err error, resume string) 
 	return nil
 }
 
-// interrupted replaces the errors that follow from Ctrl-C by one sentence.
+// interrupted replaces the errors that follow from Ctrl-C by one sentence. What
+// went wrong besides is kept: containers may be left, or an event not written.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && err != nil {
-		return errors.New("interrupted; containers and network are removed")
+	if ctx.Err() == nil || err == nil {
+		return err
+	}
+	if rest := uncanceled(err); rest != nil {
+		return fmt.Errorf("interrupted, and not everything went well: %w; `percore clean` removes what is left on the engine", rest)
+	}
+	return errors.New("interrupted; containers and network are removed")
+}
+
+// uncanceled takes out of an error what only says that the work was canceled.
+func uncanceled(err error) error {
+	switch x := err.(type) {
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, e := range x.Unwrap() {
+			rest = append(rest, uncanceled(e))
+		}
+		return errors.Join(rest...)
+	case interface{ Unwrap() error }:
+		if inner := x.Unwrap(); inner != nil {
+			if uncanceled(inner) == nil {
+				return nil
+			}
+			return err
+		}
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
 	}
 	return err
 }

@@ -325,8 +325,9 @@ func (p *Prepared) Candidates() []string {
 	return ids
 }
 
-// Describe writes the plan: every window, its length, the total time.
-func (p *Prepared) Describe() []string {
+// Describe writes the plan: every window, its length, the total time. Windows
+// that are done, of a run that is carried on, are marked and take no time.
+func (p *Prepared) Describe(done func(store.Window) bool) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	add("profile %s: %s", p.Profile.Name, p.Profile.Description)
@@ -348,9 +349,24 @@ func (p *Prepared) Describe() []string {
 		add("note: %s", c)
 	}
 	o := protocol.DefaultOverhead()
+	finished, measuring, total := 0, time.Duration(0), time.Duration(0)
 	for i, b := range p.Plan.Blocks {
+		left := 0
+		for _, w := range b.Windows {
+			if !done(w) {
+				left++
+			}
+		}
+		finished += len(b.Windows) - left
 		add("")
-		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition, p.Plan.BlockTime(b, len(b.Windows), o).Round(time.Second))
+		if left == 0 {
+			add("block %d of %d: phase %s, %s, repetition %d, done", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition)
+			continue
+		}
+		took := p.Plan.BlockTime(b, left, o)
+		measuring += time.Duration(left) * b.Phase.Window.Std()
+		total += took
+		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition, took.Round(time.Second))
 		add("  database copy, prewarm, checkpoint")
 		add("  probe    %6s  %d connections, %d/s", p.Preset.Probe.Window, p.Preset.Probe.Connections, p.Preset.Probe.Target)
 		for _, sc := range b.Warmups {
@@ -361,12 +377,20 @@ func (p *Prepared) Describe() []string {
 			if w.Target > 0 {
 				target = fmt.Sprintf("%d/s", w.Target)
 			}
+			if done(w) {
+				target += ", done"
+			}
 			add("  window   %6s  %-6s %4d connections, %s", b.Phase.Window, w.Scenario, w.Connections, target)
 		}
 	}
 	add("")
+	if finished > 0 {
+		add("%d of %d windows are done; %d are left, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
+			finished, p.Plan.Windows(), p.Plan.Windows()-finished, measuring, total.Round(time.Second))
+		return lines
+	}
 	add("%d windows in %d blocks, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
-		p.Plan.Windows(), len(p.Plan.Blocks), p.Plan.WindowTime(), p.Plan.Time(o).Round(time.Second))
+		p.Plan.Windows(), len(p.Plan.Blocks), measuring, total.Round(time.Second))
 	return lines
 }
 
