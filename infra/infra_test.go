@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/percore/percore/internal/cloud/iampolicy"
 )
 
 // modules are the folders here that hold a module.
@@ -54,6 +56,40 @@ func TestDocumented(t *testing.T) {
 		if out := declared.FindAllStringSubmatch(read(t, filepath.Join(dir, "outputs.tf")), -1); len(out) != 1 || out[0][2] != "lab" {
 			t.Errorf("%s has the outputs %q, and must have lab", dir, out)
 		}
+	}
+}
+
+var tagBlock = regexp.MustCompile(`(?ms)^resource "aws_ec2_tag" "(\w+)" \{\n(.*?)^\}`)
+
+// The policy lets nobody take a tag from what has lost the tag percore, so that
+// this one goes last: what depends on it is destroyed before it.
+func TestTagsGoInOrder(t *testing.T) {
+	policy, err := iampolicy.Parse([]byte(read(t, "../docs/iam-policy.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := regexp.MustCompile(`(?m)^  key\s+= "percore"$`)
+	onMark := regexp.MustCompile(`(?m)^  resource_id\s+= aws_ec2_tag\.mark\[`)
+	marks, others := 0, 0
+	for _, m := range tagBlock.FindAllStringSubmatch(read(t, "aws/main.tf"), -1) {
+		switch name, body := m[1], m[2]; {
+		case mark.MatchString(body):
+			if marks++; name != "mark" {
+				t.Errorf("aws_ec2_tag.%s gives the tag percore; the others depend on aws_ec2_tag.mark", name)
+			}
+		case !onMark.MatchString(body):
+			t.Errorf("aws_ec2_tag.%s does not depend on aws_ec2_tag.mark, so that the tag percore may be gone before it", name)
+		case strings.Contains(body, "keys(local.tags)") && !strings.Contains(body, `setsubtract(keys(local.tags), ["percore"])`):
+			t.Errorf("aws_ec2_tag.%s gives the tag percore together with others", name)
+		default:
+			others++
+		}
+	}
+	if marks != 1 || others == 0 {
+		t.Errorf("%d resources give the tag percore and %d others", marks, others)
+	}
+	if !policy.Allows("ec2:DeleteTags") {
+		t.Error("docs/iam-policy.json does not allow ec2:DeleteTags")
 	}
 }
 

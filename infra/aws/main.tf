@@ -227,13 +227,23 @@ resource "aws_instance" "host" {
 }
 
 # The network interface that a machine comes with takes no tags at its creation.
+# A minimal policy allows taking tags from what has the tag percore, so that one
+# is given first and taken last.
+resource "aws_ec2_tag" "mark" {
+  for_each = toset(local.names)
+
+  resource_id = aws_instance.host[each.value].primary_network_interface_id
+  key         = "percore"
+  value       = local.tags["percore"]
+}
+
 resource "aws_ec2_tag" "interface" {
-  for_each = { for pair in setproduct(local.names, keys(local.tags)) : "${pair[0]} ${pair[1]}" => {
+  for_each = { for pair in setproduct(local.names, setsubtract(keys(local.tags), ["percore"])) : "${pair[0]} ${pair[1]}" => {
     name = pair[0]
     key  = pair[1]
   } }
 
-  resource_id = aws_instance.host[each.value.name].primary_network_interface_id
+  resource_id = aws_ec2_tag.mark[each.value.name].resource_id
   key         = each.value.key
   value       = local.tags[each.value.key]
 }

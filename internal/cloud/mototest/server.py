@@ -3,7 +3,8 @@
     server.py PORTFILE
 
 moto plays AWS. What percore needs and moto has not is added here: Debian's
-public image parameters, the quota of running vCPUs, placement groups, a list of the
+public image parameters, the quota of running vCPUs, placement groups, the refusal to take
+tags from what has not the tag percore, as docs/iam-policy.json has it, a list of the
 actions that were called, at GET /percore/actions, and how many of which kind have a tag,
 at GET /percore/tagged?key=KEY&value=VALUE.
 
@@ -213,6 +214,22 @@ if os.environ.get("PERCORE_MOTO_PLACEMENT_GROUPS") != "no":
     ec2_responses.EC2Response.create_placement_group = create_placement_group
     ec2_responses.EC2Response.describe_placement_groups = describe_placement_groups
     ec2_responses.EC2Response.delete_placement_group = delete_placement_group
+
+
+# ------------------------------------------------------- what may lose a tag
+
+plain_delete_tags = ec2_responses.EC2Response.delete_tags
+
+
+def delete_tags(self):
+    """A minimal policy allows it for what has the tag percore at that moment."""
+    for resource in self._get_param("Resources", []):
+        if self.ec2_backend.tags.get(resource, {}).get("percore") != "1":
+            raise EC2ClientError("UnauthorizedOperation", f"You are not authorized to delete tags of {resource}, which has not the tag percore.")
+    return plain_delete_tags(self)
+
+
+ec2_responses.EC2Response.delete_tags = delete_tags
 
 
 # ------------------------------------------------------------ what was called
