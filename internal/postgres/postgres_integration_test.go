@@ -152,8 +152,8 @@ func TestSeedAndCopy(t *testing.T) {
 			t.Errorf("no counter %s among %d", key, len(delta))
 		}
 	}
-	if delta["wal.inserted_bytes"] <= 0 {
-		t.Errorf("three inserts wrote %v bytes of WAL", delta["wal.inserted_bytes"])
+	if delta[InsertedBytes] <= 0 || delta[InsertedRows] != 3 {
+		t.Errorf("three inserts wrote %v rows and %v bytes of WAL", delta[InsertedRows], delta[InsertedBytes])
 	}
 
 	if n, err := r.Count(ctx); err != nil || n != int64(seed.Rows+3) {

@@ -210,6 +210,7 @@ func (s *Server) Drop(ctx context.Context, database string) error {
 // its table and index into shared memory, and ends with a CHECKPOINT.
 // Connections to the old copy are cut.
 func (s *Server) CopyFresh(ctx context.Context, seed Seed) error {
+	s.table.Close(ctx)
 	err := s.do(ctx, func(c conn) error {
 		for _, q := range []string{
 			"DROP DATABASE IF EXISTS " + Database + " WITH (FORCE)",
@@ -243,6 +244,9 @@ func (s *Server) CopyFresh(ctx context.Context, seed Seed) error {
 		_, err := c.Exec(ctx, "CHECKPOINT")
 		return err
 	})
+	if err == nil {
+		err = s.table.do(ctx, func(conn) error { return nil }) // opened here and not beside the first window
+	}
 	if err != nil {
 		return fmt.Errorf("warming the copied database: %w", err)
 	}

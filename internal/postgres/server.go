@@ -30,10 +30,11 @@ const (
 type Dial func(ctx context.Context) (net.Conn, error)
 
 // Server is a PostgreSQL server. It is safe for concurrent use; statements on
-// the maintenance connection run one after another.
+// a connection that is kept run one after another.
 type Server struct {
-	dial Dial
-	main line // to the maintenance database
+	dial  Dial
+	main  line // to the maintenance database
+	table line // to the candidates' database, kept so that a snapshot opens no connection beside a window
 }
 
 // line is a connection to one database that is opened when it is needed and
@@ -55,6 +56,7 @@ type conn interface {
 func New(dial Dial) *Server {
 	s := &Server{dial: dial}
 	s.main.open = func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, "postgres") }
+	s.table.open = func(ctx context.Context) (*pgx.Conn, error) { return s.connect(ctx, Database) }
 	return s
 }
 
@@ -127,8 +129,11 @@ func closeConn(ctx context.Context, c *pgx.Conn) {
 	_ = c.Close(ctx)
 }
 
-// Close closes the maintenance connection.
-func (s *Server) Close(ctx context.Context) { s.main.Close(ctx) }
+// Close closes the connections that are kept.
+func (s *Server) Close(ctx context.Context) {
+	s.table.Close(ctx)
+	s.main.Close(ctx)
+}
 
 // WaitReady waits until the server answers a query. It gives up when the
 // context ends or when alive, which may be nil, returns an error.

@@ -7,17 +7,33 @@ import (
 	"strings"
 )
 
-// Snapshot reads the server's cumulative statistics. The keys are the name of
+// Counters of a snapshot that do not lag.
+const (
+	// InsertedRows is where the sequence of the table's ids stands. It grows by
+	// one for each INSERT, also for one that was then rolled back.
+	InsertedRows = "events.inserted_rows"
+	// InsertedBytes is where the write-ahead log of the server stands, whoever
+	// wrote to it.
+	InsertedBytes = "wal.inserted_bytes"
+)
+
+// Snapshot reads the server's cumulative statistics and where its counters
+// stand; the candidates' database must be there. The keys are the name of
 // the view without pg_stat_, a dot, and the column: "database.xact_commit" (of
 // the candidates' database), "wal.wal_bytes", "io.writes" (all backend types)
 // and "io.client_backend.writes" (the types that matter), "checkpointer.num_timed"
-// or its nearest in older versions; and "wal.inserted_bytes", which is exact.
-// Times are milliseconds, sizes bytes, the rest are counts. A counter that the
-// server does not have is absent.
+// or its nearest in older versions. Times are milliseconds, sizes bytes, the
+// rest are counts. A counter that the server does not have is absent.
 //
-// The server's own views lag: a busy backend reports about once a second, and
-// one that falls idle within ten. The lag is the same at both ends of a window
-// of steady load.
+// Two counters are not statistics and are exact at the moment of the reading:
+// [InsertedRows] and [InsertedBytes]. All others lag. A backend adds what it
+// counted to the views at most once a second while it is busy, and ten seconds
+// after it fell idle (PGSTAT_MIN_INTERVAL and PGSTAT_IDLE_INTERVAL in pgstat.c
+// of PostgreSQL 17), or when it ends. What they grew by over a window therefore
+// holds up to a second of the work before it, such as a warm-up's that ended
+// seconds ago, and lacks up to a second at its end. In a window of a minute at a
+// steady pace that is little; in one of a few seconds it may be most of what
+// they say.
 func (s *Server) Snapshot(ctx context.Context) (map[string]float64, error) {
 	out := map[string]float64{}
 	err := s.do(ctx, func(c conn) error {
@@ -37,6 +53,16 @@ func (s *Server) Snapshot(ctx context.Context) (map[string]float64, error) {
 		}
 		return rows.Err()
 	})
+	if err == nil {
+		err = s.table.do(ctx, func(c conn) error {
+			var last int64
+			if err := c.QueryRow(ctx, "SELECT last_value FROM events_id_seq").Scan(&last); err != nil {
+				return err
+			}
+			out[InsertedRows] = float64(last)
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading PostgreSQL's statistics: %w", err)
 	}

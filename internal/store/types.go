@@ -159,7 +159,7 @@ type WindowResult struct {
 	Hosts    []HostReading      `json:"hosts,omitempty"`
 	SHA256   map[string]string  `json:"sha256,omitempty"` // path -> digest
 	Gates    []Gate             `json:"gates"`
-	Database map[string]float64 `json:"database,omitempty"` // counter -> change over the window
+	Database map[string]float64 `json:"database,omitempty"` // counter -> change over the window; package postgres says which are exact
 	Measured *measure.Window    `json:"measured,omitempty"` // nil when the raw files could not be read
 	Error    string             `json:"error,omitempty"`
 }
