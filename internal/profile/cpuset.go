@@ -25,6 +25,9 @@ func ParseCPUs(s string) ([]int, error) {
 	seen := map[int]bool{}
 	for _, part := range strings.Split(s, ",") {
 		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if first == "" || isRange && last == "" {
+			return nil, fmt.Errorf("CPU list %q: %q is neither a CPU number nor a range of them", s, part)
+		}
 		lo, err := cpuNumber(first)
 		if err != nil {
 			return nil, fmt.Errorf("CPU list %q: %w", s, err)
@@ -62,6 +65,21 @@ func cpuNumber(s string) (int, error) {
 	}
 	return n, nil
 }
+
+// fromYAML reads a list or auto. An empty one is left to the check of the
+// profile, like a missing one.
+func (c *CPUSet) fromYAML(text string) error {
+	*c = CPUSet(text)
+	if *c == AutoCPUs || text == "" {
+		return nil
+	}
+	if _, err := ParseCPUs(text); err != nil {
+		return fmt.Errorf("%w; %s", err, c.form())
+	}
+	return nil
+}
+
+func (*CPUSet) form() string { return `write CPU numbers as in "0-3,8", or auto` }
 
 // FormatCPUs writes CPU numbers in the kernel's list format.
 func FormatCPUs(cpus []int) CPUSet {

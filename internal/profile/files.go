@@ -1,7 +1,6 @@
 package profile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,8 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -121,29 +118,6 @@ func readYAML(path string, into any) error {
 	}
 	return decodeYAML(path, text, into)
 }
-
-// decodeYAML turns a reader's error, which spans lines, into one sentence with
-// file and line.
-func decodeYAML(path string, text []byte, into any) error {
-	if len(bytes.TrimSpace(text)) == 0 {
-		return fail.Input("%s is empty; see %s/ for files to start from", path, profileDir)
-	}
-	err := yaml.NewDecoder(bytes.NewReader(text), yaml.Strict()).Decode(into)
-	if err == nil {
-		return nil
-	}
-	var at yaml.Error
-	if errors.As(err, &at) {
-		line := 0
-		if t := at.GetToken(); t != nil && t.Position != nil {
-			line = t.Position.Line
-		}
-		return fail.Input("%s:%d: %s; correct that line", path, line, oneLine(at.GetMessage()))
-	}
-	return fail.Input("%s: %s; correct the file", path, oneLine(err.Error()))
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func (p Profile) check() error {
 	if !identifier.MatchString(p.Name) {

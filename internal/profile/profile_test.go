@@ -2,6 +2,7 @@ package profile
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -149,10 +150,33 @@ func TestBadProfiles(t *testing.T) {
 		"overlap":      {`"1"`, `"0-1"`, "app and db overlap on CPU 0"},
 		"missing cpus": {`cpus: "1", `, "", "role db has no CPUs"},
 		"empty cpus":   {`"1"`, `""`, "role db has no CPUs"},
-		"bad cpus":     {`"1"`, `"1-"`, "role db: CPU list"},
+		"bad cpus":     {`"1"`, `"1-"`, `p.yaml:5: roles.db.cpus: CPU list "1-": "1-" is neither a CPU number nor a range of them; write CPU numbers`},
 		"missing role": {`  load: {cpus: "2", memory: 512MiB}` + "\n", "", "role load has no CPUs"},
 		"unknown role": {"load:", "lode:", `role "lode" is unknown`},
 		"unknown key":  {"database_connections", "db_connections", "p.yaml:2: unknown field"},
+		"fraction":     {"database_connections: 8", "database_connections: 3.5", "p.yaml:2: database_connections is 3.5; write a whole number"},
+		"octal":        {"database_connections: 8", "database_connections: 010", "database_connections is 010; write a whole number"},
+		"too long":     {"database_connections: 8", "database_connections: 99999999999999999999", "write a whole number"},
+		"word":         {"database_connections: 8", "database_connections: many", `p.yaml:2: database_connections is "many"; write a whole number`},
+		"no value":     {"database_connections: 8", "database_connections:", "p.yaml:2: database_connections has no value"},
+		"yes":          {"name: mine", "name: mine\nshared_cores: yes", `p.yaml:2: shared_cores is "yes"; write true or false`},
+		"cpu list":     {`"1"`, `[0, 1]`, `p.yaml:5: roles.db.cpus is a list; write CPU numbers as in "0-3,8", or auto`},
+		"hexadecimal":  {`"1"`, `0x1`, `p.yaml:5: roles.db.cpus: CPU list "0x1"`},
+		"minus":        {`"1"`, `"-1"`, `"-1" is neither a CPU number nor a range of them`},
+		"memory 0":     {"1GiB", "0", `p.yaml:5: roles.db.memory: "0" is no memory at all; write it with its unit`},
+		"memory list":  {"1GiB", "{a: 1}", `roles.db.memory is a mapping; write it with its unit`},
+		"small memory": {"1GiB", "1MiB", "role db has 1MiB of memory"},
+		"auto memory":  {"1GiB", "auto", ""},
+		"byte order":   {"name: mine", "\uFEFFname: mine", ""},
+		"two of them":  {"name: mine", "name: mine\n---\nname: other", "p.yaml:3: a second document begins"},
+		"end marks":    {"name: mine", "---\nname: mine", ""},
+		"comments":     {goodProfile, "# nothing\n", "is empty or holds nothing but comments"},
+		"null":         {goodProfile, "null\n", "is empty"},
+		"list":         {goodProfile, "- a\n", "p.yaml:1: the document is a list; write keys with values"},
+		"merged":       {`{cpus: "0", memory: 512MiB}` + "\n" + `  db:   {cpus: "1", memory: 1GiB}`, `&a {cpus: "0", memory: 512MiB}` + "\n" + `  db:   {cpus: "1", <<: *a}`, ""},
+		"no anchor":    {`{cpus: "1", memory: 1GiB}`, "*a", "p.yaml:5: roles.db: there is no anchor &a above"},
+		"own anchor":   {`{cpus: "1", memory: 1GiB}`, "&a {<<: *a}", "there is no anchor &a above"},
+		"tag":          {"name: mine", "name: !!str mine", "name: the tag !!str is not understood"},
 		"bad memory":   {"1GiB", "lots", `"lots" is not a size`},
 		"bad flavour":  {"name: mine", "name: mine\nflavour: ubuntu", `flavour "ubuntu" is unknown`},
 		"connections":  {"database_connections: 8", "database_connections: 0", "database_connections is 0"},
@@ -189,6 +213,11 @@ func TestBadPresets(t *testing.T) {
 		"good":           {"", "", ""},
 		"bad duration":   {"warmup: 1s", "warmup: 1 second", "is not a duration"},
 		"no unit":        {"warmup: 1s", "warmup: 15", "is not a duration"},
+		"where":          {"warmup: 1s", "warmup: 15", `p.yaml:3: warmup: "15" is not a duration; write it with its unit, as in 60s or 5m`},
+		"where in list":  {"window: 2s", "window: 2", `p.yaml:6: phases[0].window: "2" is not a duration`},
+		"half a target":  {"read: 10", "read: 200.7", "p.yaml:6: phases[0].targets.read is 200.7; write a whole number"},
+		"half a time":    {"repetitions: 1", "repetitions: 1.9", "phases[0].repetitions is 1.9; write a whole number"},
+		"no list":        {"connections: [4], t", "connections: 4, t", "phases[0].connections is 4; write a list, as in [4]"},
 		"negative":       {"window: 2s", "window: -2s", "window is -2s"},
 		"fraction":       {"window: 2s", "window: 2500ms", "whole seconds"},
 		"unknown kind":   {"kind: rate", "kind: soak", `kind "soak" is unknown`},
@@ -291,6 +320,31 @@ func TestResolve(t *testing.T) {
 	wantInput(t, err, "12 CPUs, and the engine has 8")
 	_, err = m4.Resolve(Machine{CPUs: 12, MemoryBytes: 2 << 30})
 	wantInput(t, err, "needs 4.0 GiB of memory and the engine has 2.0 GiB")
+}
+
+// TestMerge: a mapping's own keys override what is merged into it, wherever they
+// stand, and of several merged ones the first counts.
+func TestMerge(t *testing.T) {
+	for text, want := range map[string]Resources{
+		"{<<: *a, memory: 2GiB}":      {"0", 2 << 30},
+		"{memory: 2GiB, <<: *a}":      {"0", 2 << 30},
+		"{<<: [*a, *b]}":              {"0", 1 << 30},
+		"{<<: [*b, *a], cpus: 7}":     {"7", 3 << 30},
+		"*b":                          {"1", 3 << 30},
+		"{<<: {<<: *b}, cpus: \"2\"}": {"2", 3 << 30},
+	} {
+		var p Profile
+		err := decodeYAML("p.yaml", []byte("roles:\n  app: &a {cpus: 0, memory: 1GiB}\n  db: &b {cpus: 1, memory: 3GiB}\n  load: "+text+"\n"), &p)
+		if err != nil || p.Roles[Load] != want {
+			t.Errorf("%s is %+v, %v; want %+v", text, p.Roles[Load], err, want)
+		}
+	}
+	var p Profile
+	bomb := "name: x\nroles:\n  a0: &a0 {cpus: 0}\n"
+	for i := 1; i < 20; i++ {
+		bomb += fmt.Sprintf("  a%d: &a%d {<<: [*a%d, *a%d, *a%d]}\n", i, i, i-1, i-1, i-1)
+	}
+	wantInput(t, decodeYAML("p.yaml", []byte(bomb), &p), "more than 10000 values")
 }
 
 func TestChoose(t *testing.T) {

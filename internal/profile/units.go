@@ -34,7 +34,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not a duration; write it with its unit, as in 60s or 5m", text)
+		return fmt.Errorf("%q is not a duration; %s", text, d.form())
 	}
 	*d = Duration(v)
 	return nil
@@ -43,8 +43,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalYAML writes the duration as text.
 func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
 
-// UnmarshalYAML reads a duration such as 60s.
-func (d *Duration) UnmarshalYAML(text []byte) error { return d.UnmarshalText(yamlScalar(text)) }
+func (d *Duration) fromYAML(text string) error { return d.UnmarshalText([]byte(text)) }
+
+func (*Duration) form() string { return "write it with its unit, as in 60s or 5m" }
 
 // String writes the size with a binary unit.
 func (b Bytes) String() string {
@@ -76,27 +77,20 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 // MarshalYAML writes the size as text.
 func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }
 
-// UnmarshalYAML reads a size such as 1GiB, or auto.
-func (b *Bytes) UnmarshalYAML(text []byte) error {
-	s := yamlScalar(text)
-	if string(s) == "auto" {
+// fromYAML reads auto as 0, which is what a missing key leaves, and refuses a 0
+// that somebody wrote.
+func (b *Bytes) fromYAML(text string) error {
+	if text == "auto" {
 		*b = 0
 		return nil
 	}
-	return b.UnmarshalText(s)
+	if err := b.UnmarshalText([]byte(text)); err != nil {
+		return fmt.Errorf("%w, or auto", err)
+	}
+	if *b == 0 {
+		return fmt.Errorf("%q is no memory at all; %s", text, b.form())
+	}
+	return nil
 }
 
-// yamlScalar strips the quotes and the comment that the YAML reader leaves on
-// a scalar it hands over as text.
-func yamlScalar(text []byte) []byte {
-	s := strings.TrimSpace(string(text))
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') {
-		if end := strings.IndexByte(s[1:], s[0]); end >= 0 {
-			return []byte(s[1 : 1+end])
-		}
-	}
-	if i := strings.Index(s, " #"); i >= 0 {
-		s = strings.TrimSpace(s[:i])
-	}
-	return []byte(s)
-}
+func (*Bytes) form() string { return "write it with its unit, as in 512MiB or 2GiB, or auto" }
