@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/percore/percore/internal/fail"
 )
@@ -18,6 +20,24 @@ const (
 	SuiteFile  = "candidates/suite.yaml"
 	profileDir = "profiles"
 	presetDir  = "profiles/presets"
+)
+
+// Bounds of a preset. They keep out typing errors: a connection needs a port of
+// its own, and what is measured for less than a second is start-up.
+const (
+	MinTimeout     = 100 * time.Millisecond
+	MinWarmup      = 100 * time.Millisecond
+	MinWindow      = time.Second
+	MaxDuration    = 24 * time.Hour // of each duration
+	MaxRepetitions = 1000
+	MaxConnections = 65535
+	MaxTarget      = 10_000_000 // requests per second
+)
+
+// Bounds of what a preset and a selection make together.
+const (
+	MaxWindows = 100_000
+	MaxTime    = 90 * 24 * time.Hour
 )
 
 var identifier = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
@@ -186,17 +206,20 @@ func (p Preset) check() error {
 	if !identifier.MatchString(p.Name) {
 		return fmt.Errorf("name %q is not usable; write lower-case letters, digits, dots and dashes", p.Name)
 	}
-	positive := func(what string, d Duration) error {
-		if d <= 0 || d > Duration(24*3600e9) {
-			return fmt.Errorf("%s is %s; write a duration above 0 and up to 24h", what, d)
+	for _, c := range []struct {
+		key   string
+		d     Duration
+		least time.Duration
+	}{{"timeout", p.Timeout, MinTimeout}, {"warmup", p.Warmup, MinWarmup}, {"probe.window", p.Probe.Window, MinWindow}} {
+		if c.d.Std() < c.least || c.d.Std() > MaxDuration {
+			return fmt.Errorf("%s is %s; write %s to %s", c.key, c.d, c.least, Duration(MaxDuration))
 		}
-		return nil
 	}
-	if err := errors.Join(positive("timeout", p.Timeout), positive("warmup", p.Warmup), positive("probe window", p.Probe.Window)); err != nil {
-		return err
+	if n := p.Probe.Connections; n < 1 || n > MaxConnections {
+		return fmt.Errorf("probe.connections is %d; write 1 to %d", n, MaxConnections)
 	}
-	if p.Probe.Connections < 1 || p.Probe.Target < 1 {
-		return fmt.Errorf("probe has %d connections and target %d; write 1 or more for both", p.Probe.Connections, p.Probe.Target)
+	if n := p.Probe.Target; n < 1 || n > MaxTarget {
+		return fmt.Errorf("probe.target is %d; write requests per second, 1 to %d", n, MaxTarget)
 	}
 	if len(p.Phases) == 0 {
 		return fmt.Errorf("it has no phases; write at least one")
@@ -210,6 +233,13 @@ func (p Preset) check() error {
 			return fmt.Errorf("phase %q stands in it twice; give each its own id", ph.ID)
 		}
 		ids[ph.ID] = true
+		// A probe that is asked for less than the phase says nothing about
+		// whether generator and machine carry the phase.
+		for _, sc := range slices.Sorted(maps.Keys(ph.Targets)) {
+			if t := ph.Targets[sc]; p.Probe.Target < t {
+				return fmt.Errorf("probe.target is %d and phase %q has %d for %s; write %d or more, since the probe shows that the rate can be offered at all", p.Probe.Target, ph.ID, t, sc, t)
+			}
+		}
 	}
 	return nil
 }
@@ -221,24 +251,24 @@ func (ph Phase) check() error {
 	if ph.Kind != KindRate && ph.Kind != KindCeiling {
 		return fmt.Errorf("kind %q is unknown; write rate or ceiling", ph.Kind)
 	}
-	if ph.Window < Duration(1e9) || ph.Window > Duration(24*3600e9) {
-		return fmt.Errorf("window is %s; write 1s to 24h", ph.Window)
+	if ph.Window.Std() < MinWindow || ph.Window.Std() > MaxDuration {
+		return fmt.Errorf("window is %s; write %s to %s", ph.Window, MinWindow, Duration(MaxDuration))
 	}
-	if ph.Window%Duration(1e9) != 0 {
+	if ph.Window%Duration(time.Second) != 0 {
 		return fmt.Errorf("window is %s; write whole seconds", ph.Window)
 	}
-	if ph.Cooldown < 0 {
-		return fmt.Errorf("cooldown is %s; write 0s or more", ph.Cooldown)
+	if ph.Cooldown < 0 || ph.Cooldown.Std() > MaxDuration {
+		return fmt.Errorf("cooldown is %s; write 0s to %s", ph.Cooldown, Duration(MaxDuration))
 	}
-	if ph.Repetitions < 1 {
-		return fmt.Errorf("repetitions is %d; write 1 or more", ph.Repetitions)
+	if ph.Repetitions < 1 || ph.Repetitions > MaxRepetitions {
+		return fmt.Errorf("repetitions is %d; write 1 to %d", ph.Repetitions, MaxRepetitions)
 	}
 	if len(ph.Connections) == 0 {
 		return fmt.Errorf("it has no connections; write a list as in [16, 64]")
 	}
 	for i, c := range ph.Connections {
-		if c < 1 || c > 65535 {
-			return fmt.Errorf("%d connections; write 1 to 65535", c)
+		if c < 1 || c > MaxConnections {
+			return fmt.Errorf("connections has %d; write 1 to %d", c, MaxConnections)
 		}
 		if slices.Contains(ph.Connections[:i], c) {
 			return fmt.Errorf("%d connections stand in the list twice", c)
@@ -253,10 +283,29 @@ func (ph Phase) check() error {
 	if ph.Kind == KindCeiling && len(ph.Targets) != 0 {
 		return fmt.Errorf("a ceiling phase has no targets; take them out")
 	}
-	for s, t := range ph.Targets {
-		if t < 1 {
-			return fmt.Errorf("target of %s is %d; write requests per second, 1 or more", s, t)
+	for _, s := range slices.Sorted(maps.Keys(ph.Targets)) {
+		if t := ph.Targets[s]; t < 1 || t > MaxTarget {
+			return fmt.Errorf("target of %s is %d; write requests per second, 1 to %d", s, t, MaxTarget)
 		}
+	}
+	return nil
+}
+
+// checkSize refuses a preset that with a suite makes more windows than a run can
+// lay out, or takes longer than MaxTime.
+func (p Preset) checkSize(s Suite) error {
+	windows, seconds := 0, 0.0
+	for _, ph := range p.Phases {
+		blocks := ph.Repetitions * len(s.Candidates)
+		n := len(s.Scenarios) * len(ph.Connections)
+		windows += blocks * n
+		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(len(s.Scenarios))*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))
+	}
+	if windows > MaxWindows {
+		return fail.Input("preset %s makes %d windows, and a run has %d at most; write fewer repetitions or connections", p.Name, windows, MaxWindows)
+	}
+	if limit := MaxTime.Seconds(); seconds > limit {
+		return fail.Input("preset %s takes %.0f days, and a run takes %.0f at most; write shorter windows and pauses or fewer repetitions", p.Name, seconds/86400, limit/86400)
 	}
 	return nil
 }

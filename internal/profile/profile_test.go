@@ -218,6 +218,15 @@ func TestBadPresets(t *testing.T) {
 		"half a target":  {"read: 10", "read: 200.7", "p.yaml:6: phases[0].targets.read is 200.7; write a whole number"},
 		"half a time":    {"repetitions: 1", "repetitions: 1.9", "phases[0].repetitions is 1.9; write a whole number"},
 		"no list":        {"connections: [4], t", "connections: 4, t", "phases[0].connections is 4; write a list, as in [4]"},
+		"short timeout":  {"timeout: 10s", "timeout: 1ns", "timeout is 1ns; write 100ms to 24h"},
+		"short warm-up":  {"warmup: 1s", "warmup: 1ns", "warmup is 1ns; write 100ms to 24h"},
+		"no warm-up":     {"warmup: 1s", "warmup: 0s", "warmup is 0s; write 100ms to 24h"},
+		"short probe":    {"{window: 1s", "{window: 1ns", "probe.window is 1ns; write 1s to 24h"},
+		"long cooldown":  {"window: 2s", "window: 2s, cooldown: 2562047h", "cooldown is 2562047h; write 0s to 24h"},
+		"many times":     {"repetitions: 1", "repetitions: 200000", "repetitions is 200000; write 1 to 1000"},
+		"high target":    {"read: 10", "read: 999999999999", "target of read is 999999999999; write requests per second, 1 to 10000000"},
+		"high probe":     {"connections: 4,", "connections: 9999999,", "probe.connections is 9999999; write 1 to 65535"},
+		"low probe":      {"read: 10", "read: 200", "probe.target is 100 and phase \"rate\" has 200 for read; write 200 or more"},
 		"negative":       {"window: 2s", "window: -2s", "window is -2s"},
 		"fraction":       {"window: 2s", "window: 2500ms", "whole seconds"},
 		"unknown kind":   {"kind: rate", "kind: soak", `kind "soak" is unknown`},
@@ -322,6 +331,13 @@ func TestResolve(t *testing.T) {
 	wantInput(t, err, "needs 4.0 GiB of memory and the engine has 2.0 GiB")
 }
 
+// TestMemoryThatOverflows: three roles with so much that the sum is negative.
+func TestMemoryThatOverflows(t *testing.T) {
+	r := Resources{CPUs: "0", Memory: 4_000_000 << 40}
+	_, err := Profile{Name: "p", Roles: map[Role]Resources{App: r, DB: r, Load: r}}.Resolve(Machine{CPUs: 1, MemoryBytes: 8 << 30})
+	wantInput(t, err, "gives role app 4096000000.0 GiB of memory and the engine has 8.0 GiB")
+}
+
 // TestMerge: a mapping's own keys override what is merged into it, wherever they
 // stand, and of several merged ones the first counts.
 func TestMerge(t *testing.T) {
@@ -345,6 +361,32 @@ func TestMerge(t *testing.T) {
 		bomb += fmt.Sprintf("  a%d: &a%d {<<: [*a%d, *a%d, *a%d]}\n", i, i, i-1, i-1, i-1)
 	}
 	wantInput(t, decodeYAML("p.yaml", []byte(bomb), &p), "more than 10000 values")
+}
+
+// TestPlanBounds: what no single value of a preset shows.
+func TestPlanBounds(t *testing.T) {
+	s, err := ReadSuite(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := FindPreset(root, "smoke")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ceiling := &p.Phases[1]
+	ceiling.Repetitions = MaxRepetitions
+	ceiling.Connections = make([]int, 20)
+	for i := range ceiling.Connections {
+		ceiling.Connections[i] = i + 1
+	}
+	_, _, err = Select(s, p, Selection{})
+	wantInput(t, err, "preset smoke makes 180009 windows, and a run has 100000 at most")
+	if _, _, err = Select(s, p, Selection{Candidates: []string{"go"}, Scenarios: []string{"read"}}); err != nil {
+		t.Errorf("20,001 windows are refused: %v", err)
+	}
+	ceiling.Connections, ceiling.Window = ceiling.Connections[:1], Duration(MaxDuration)
+	_, _, err = Select(s, p, Selection{})
+	wantInput(t, err, "preset smoke takes 9000 days, and a run takes 90 at most")
 }
 
 func TestChoose(t *testing.T) {

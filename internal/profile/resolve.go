@@ -69,8 +69,12 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d; give Docker more CPUs or take PROFILE=small", p.Name, highest, highest+1, m.CPUs)
 	}
 	var memory Bytes
-	for _, r := range p.Roles {
-		memory += r.Memory
+	for _, role := range Roles() {
+		size := p.Roles[role].Memory
+		if int64(size) > m.MemoryBytes { // before the sum, which it might overflow
+			return Profile{}, fail.Input("profile %s gives role %s %.1f GiB of memory and the engine has %.1f GiB; give Docker more memory or take PROFILE=small", p.Name, role, gib(int64(size)), gib(m.MemoryBytes))
+		}
+		memory += size
 	}
 	if int64(memory) > m.MemoryBytes {
 		return Profile{}, fail.Input("profile %s needs %.1f GiB of memory and the engine has %.1f GiB; give Docker more memory or take PROFILE=small", p.Name, gib(int64(memory)), gib(m.MemoryBytes))
@@ -221,6 +225,9 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 			targets[sc.ID] = t
 		}
 		p.Phases[i].Targets = targets
+	}
+	if err := p.checkSize(s); err != nil {
+		return Suite{}, Preset{}, err
 	}
 	return s, p, nil
 }
