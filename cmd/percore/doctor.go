@@ -28,7 +28,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 		Short: "say what a run needs, what is there, what is missing and how to get it",
 		Long: "Doctor looks at the engine, its CPUs, memory, control groups, disk, clock and load,\n" +
 			"at the image flavour that a run would take and at the tools it needs, and changes\n" +
-			"nothing. Exit code 0: a run is possible; 1: a check failed.",
+			"nothing. Exit code 0: a run is possible; 1: a check failed; 2: a flag names what there is not.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := a.findRoot(); err != nil {
@@ -38,6 +38,11 @@ func newDoctorCmd(a *app) *cobra.Command {
 			case profile.FlavourAuto, profile.FlavourPublished, profile.FlavourDebian:
 			default:
 				return fail.Input("there is no flavour %q; take auto, published or debian", flavour)
+			}
+			if wantedProfile != "" && wantedProfile != "auto" {
+				if _, err := profile.FindProfile(a.root, wantedProfile); err != nil {
+					return err
+				}
 			}
 			report := a.examine(cmd.Context(), wantedProfile, profile.Flavour(flavour))
 			if err := cmd.Context().Err(); err != nil {
@@ -84,6 +89,7 @@ func (a *app) examine(ctx context.Context, wantedProfile string, flavour profile
 		Profile:  wantedProfile,
 		Flavour:  flavour,
 		Results:  a.results,
+		Chosen:   engine.Chosen(os.Getenv),
 	}
 	e, err := engine.Connect(ctx, engine.Options{})
 	if err != nil {

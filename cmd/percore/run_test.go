@@ -31,6 +31,7 @@ func TestBadRunFlags(t *testing.T) {
 	root := withoutEngine(t)
 	file := filepath.Join(root, "README.md")
 	for want, args := range map[string][]string{
+		"aws-graviton, aws-x86, hosts, m4pro, small":           {"doctor", "--profile", "nope"},
 		`--candidates "," names none`:                          {"run", "--dry-run", "--candidates", ","},
 		`--scenarios " " names none`:                           {"run", "--dry-run", "--scenarios", " "},
 		"--candidates names go twice":                          {"run", "--dry-run", "--candidates", "go,php-fpm,go"},

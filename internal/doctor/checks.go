@@ -44,7 +44,7 @@ var ErrNoWayIn = errors.New("no image of percore is on the engine yet")
 func (x *examination) engine(ctx context.Context) bool {
 	const name = "engine"
 	if x.EngineErr != nil {
-		x.add(name, Fail, x.EngineErr.Error(), "scripts/bootstrap installs or starts one on this machine, or says how")
+		x.add(name, Fail, x.EngineErr.Error(), x.wayToAnEngine())
 		return false
 	}
 	before := x.Now()
@@ -52,7 +52,7 @@ func (x *examination) engine(ctx context.Context) bool {
 	x.slack = x.Now().Sub(before) / 2
 	x.asked = before.Add(x.slack)
 	if err != nil {
-		x.add(name, Fail, err.Error(), "scripts/bootstrap installs or starts one on this machine, or says how")
+		x.add(name, Fail, err.Error(), x.wayToAnEngine())
 		return false
 	}
 	x.info = info
@@ -70,6 +70,18 @@ func (x *examination) engine(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// wayToAnEngine is the remedy for an engine that does not answer. One that was
+// named is nobody's to start or to replace but the user's.
+func (x *examination) wayToAnEngine() string {
+	switch x.Chosen {
+	case "":
+		return "scripts/bootstrap installs or starts one on this machine, or says how"
+	case "docker context use":
+		return "start that engine, or take the default one: docker context use default"
+	}
+	return "start that engine, or unset " + x.Chosen + " to take the default one"
 }
 
 // size compares the engine's own CPUs and memory with the profiles.

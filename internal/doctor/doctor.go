@@ -81,6 +81,7 @@ type Driver interface {
 type Subject struct {
 	Engine    Engine // nil when it could not be reached
 	EngineErr error  // why not
+	Chosen    string // what names the engine, as engine.Chosen says it; empty for the default one
 	Images    Images
 	Host      Host
 	Driver    Driver

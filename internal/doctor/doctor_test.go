@@ -163,6 +163,8 @@ func TestChecks(t *testing.T) {
 		remedy string   // in the remedy
 	}{
 		{"no engine", func(b *bench) { b.EngineErr = errors.New("no Docker at /var/run/docker.sock") }, "engine", Fail, []string{"no Docker"}, "bootstrap"},
+		{"no engine that DOCKER_HOST names", func(b *bench) { b.EngineErr, b.Chosen = errors.New("no Docker"), "DOCKER_HOST" }, "engine", Fail, []string{"no Docker"}, "unset DOCKER_HOST"},
+		{"no engine of the current context", func(b *bench) { b.EngineErr, b.Chosen = errors.New("no Docker"), "docker context use" }, "engine", Fail, []string{"no Docker"}, "docker context use default"},
 		{"an engine that goes away", func(b *bench) { b.engine.err = errors.New("connection reset") }, "engine", Fail, []string{"connection reset"}, "bootstrap"},
 		{"Windows containers", func(b *bench) { b.engine.info.OSType = "windows" }, "containers", Fail, []string{"windows"}, "Linux containers"},
 		{"Docker Desktop", func(b *bench) { b.engine.info.Desktop = true }, "engine", OK, []string{"Docker Desktop, engine 26.1.5"}, ""},

@@ -130,6 +130,27 @@ func resolve(o Options) (endpoint, error) {
 	return fromURL("unix://"+firstSocket(sockets(o)), "default", o)
 }
 
+// Chosen says what names the engine, in the order of Docker's command line:
+// DOCKER_HOST, DOCKER_CONTEXT, or "docker context use". It is empty where none
+// does, so that the default socket is taken.
+func Chosen(getenv func(string) string) string {
+	if getenv("DOCKER_HOST") != "" {
+		return "DOCKER_HOST"
+	}
+	name, from := getenv("DOCKER_CONTEXT"), "DOCKER_CONTEXT"
+	if name == "" {
+		var err error
+		if name, err = currentContext(Options{Getenv: getenv}); err != nil {
+			return "" // Connect says what is wrong with the configuration
+		}
+		from = "docker context use"
+	}
+	if name == "" || name == "default" {
+		return ""
+	}
+	return from
+}
+
 // sockets are the places where a Docker installation listens, best first.
 func sockets(o Options) []string {
 	paths := []string{"/var/run/docker.sock"}

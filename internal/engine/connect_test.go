@@ -269,3 +269,24 @@ func TestCPUModel(t *testing.T) {
 		}
 	}
 }
+
+// TestChosen says what names an engine, by Docker's own order.
+func TestChosen(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ host, context, config, want string }{
+		{"unix:///x", "y", `{"currentContext":"z"}`, "DOCKER_HOST"},
+		{"", "y", `{"currentContext":"z"}`, "DOCKER_CONTEXT"},
+		{"", "default", `{"currentContext":"z"}`, ""},
+		{"", "", `{"currentContext":"z"}`, "docker context use"},
+		{"", "", `{"currentContext":"default"}`, ""},
+		{"", "", `{}`, ""},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(c.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		env := map[string]string{"DOCKER_HOST": c.host, "DOCKER_CONTEXT": c.context, "DOCKER_CONFIG": dir}
+		if got := Chosen(func(k string) string { return env[k] }); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
