@@ -164,8 +164,9 @@ func (w *worst) cannot(host, why string) {
 }
 
 // sampleGates judges the counters of one window, which ran from start to end by
-// the clock of the first load host.
-func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReading, start, end time.Time) []store.Gate {
+// the clock of the first load host, and in which the load generator was at work
+// for a time that no set clock can shorten.
+func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReading, start, end time.Time, worked time.Duration) []store.Gate {
 	spread := l.spread()
 	gate := func(name string, limit float64, unit string) worst {
 		return worst{Gate: store.Gate{Name: name, Limit: limit, Unit: unit}, named: spread}
@@ -213,6 +214,9 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 		}
 		if h.Series.Len() < 2 || !h.Series.Encloses(start.Add(h.Ahead+tolerance), end.Add(h.Ahead-tolerance)) {
 			missing(h.Host, "the first and the last sample do not enclose the window")
+		}
+		if span := h.Series.Elapsed(); span < worked-clockLimit {
+			missing(h.Host, fmt.Sprintf("the samples span %.1f s and the load generator ran for %.1f s", span.Seconds(), worked.Seconds()))
 		}
 	}
 	for _, host := range l.without(hosts, readings) {

@@ -137,6 +137,9 @@ func TestGatesOfHosts(t *testing.T) {
 		{"a sampler ended within the tolerance of the clocks", "", "", func(t *testing.T, m *Measurement) {
 			m.End = m.Start.Add(1854 * time.Millisecond) // 4 ms after the last sample
 		}},
+		{"a load host's clock that was set back made the window short", GateSamples, "host app: the samples span 1.0 s and the load generator ran for 1.7 s", func(t *testing.T, m *Measurement) {
+			m.End = m.Start.Add(900 * time.Millisecond)
+		}},
 		{"a host has no samples", GateSamples, "host load2: there are no samples", func(t *testing.T, m *Measurement) {
 			m.CGroup = m.CGroup[:3]
 		}},

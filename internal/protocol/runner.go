@@ -483,7 +483,11 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.Probe
 		return err
 	}
 	res.Measured = &figures
-	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(hosts, m.Hosts, m.Start, m.End)...)
+	var worked time.Duration
+	for _, o := range evidence.Outputs {
+		worked = max(worked, time.Duration(o.Result.Seconds*float64(time.Second)))
+	}
+	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(hosts, m.Hosts, m.Start, m.End, worked)...)
 	return nil
 }
 
