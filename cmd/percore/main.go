@@ -139,8 +139,18 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 }
 
-// findRoot fills in the folders that were not given.
+// findRoot fills in the folders that were not given. All are absolute
+// afterwards, also beside an error: ssh and Ansible work in other folders.
 func (a *app) findRoot() error {
+	for _, dir := range []*string{&a.root, &a.results} {
+		if *dir == "" {
+			continue
+		}
+		var err error
+		if *dir, err = filepath.Abs(*dir); err != nil {
+			return fmt.Errorf("finding the folder this runs in: %w", err)
+		}
+	}
 	if a.root == "" {
 		var starts []string
 		if wd, err := os.Getwd(); err == nil {
@@ -157,10 +167,8 @@ func (a *app) findRoot() error {
 				break
 			}
 		}
-	} else if above(a.root) != filepath.Clean(a.root) {
-		if abs, err := filepath.Abs(a.root); err != nil || above(abs) != abs {
-			return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, profile.SuiteFile)
-		}
+	} else if above(a.root) != a.root {
+		return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, profile.SuiteFile)
 	}
 	if a.root == "" {
 		return fail.Input("no %s in this folder or above; run percore in its checkout or give --root", profile.SuiteFile)
