@@ -232,7 +232,7 @@ func TestComparability(t *testing.T) {
 	r.Flavour = profile.FlavourDebian
 	r.Profile = profile.Profile{SharedCores: true, Roles: map[profile.Role]profile.Resources{profile.App: {CPUs: "0"}, profile.DB: {CPUs: "1"}, profile.Load: {CPUs: "0"}}}
 	text := fmt.Sprint(Comparability(r))
-	for _, w := range []string{"share CPU 0", "flavour debian", "3 repetitions", "uses 16, 64 connections", "the target of auth is 1000/s"} {
+	for _, w := range []string{"share CPU 0", "flavour debian", "phase rate repetitions 3 (5), auth 1000/s (50000/s)", "connections 16, 64 (16, 64, 128, 256)"} {
 		if !strings.Contains(text, w) {
 			t.Errorf("%q is not in %s", w, text)
 		}
@@ -308,7 +308,7 @@ func TestShorterStudyIsNotComparable(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := studyReport(t, dir)
-	if r.Header.Comparable || !strings.Contains(r.Caveats[0], "10 s long and the study's 60 s") {
+	if r.Header.Comparable || !strings.Contains(r.Caveats[0], "phase rate windows 10s (1m)") {
 		t.Errorf("caveats %q", r.Caveats)
 	}
 }

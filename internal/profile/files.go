@@ -62,7 +62,8 @@ func FindProfile(root, nameOrFile string) (Profile, error) {
 	return p, nil
 }
 
-// FindPreset reads the preset of that name below root, or the file at that path.
+// FindPreset reads the preset of that name below root, or the file at that
+// path. Whether it is the published protocol is told from its values.
 func FindPreset(root, nameOrFile string) (Preset, error) {
 	path, err := locate(root, presetDir, "preset", nameOrFile)
 	if err != nil {
@@ -75,6 +76,11 @@ func FindPreset(root, nameOrFile string) (Preset, error) {
 	if err := p.check(); err != nil {
 		return Preset{}, fail.Input("preset %s: %w", path, err)
 	}
+	differs := p.Differences()
+	if p.Published && differs != "" {
+		return Preset{}, fail.Input("preset %s: published is true and the published values, in brackets, are others: %s; take published out", path, differs)
+	}
+	p.Published = differs == ""
 	return p, nil
 }
 

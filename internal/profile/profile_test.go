@@ -227,6 +227,7 @@ func TestBadPresets(t *testing.T) {
 		"high target":    {"read: 10", "read: 999999999999", "target of read is 999999999999; write requests per second, 1 to 10000000"},
 		"high probe":     {"connections: 4,", "connections: 9999999,", "probe.connections is 9999999; write 1 to 65535"},
 		"low probe":      {"read: 10", "read: 200", "probe.target is 100 and phase \"rate\" has 200 for read; write 200 or more"},
+		"not published":  {"name: mine", "name: mine\npublished: true", "published is true and the published values, in brackets, are others: warm-up 1s (5s); probe window 1s (10s)"},
 		"negative":       {"window: 2s", "window: -2s", "window is -2s"},
 		"fraction":       {"window: 2s", "window: 2500ms", "whole seconds"},
 		"unknown kind":   {"kind: rate", "kind: soak", `kind "soak" is unknown`},
@@ -361,6 +362,80 @@ func TestMerge(t *testing.T) {
 		bomb += fmt.Sprintf("  a%d: &a%d {<<: [*a%d, *a%d, *a%d]}\n", i, i, i-1, i-1, i-1)
 	}
 	wantInput(t, decodeYAML("p.yaml", []byte(bomb), &p), "more than 10000 values")
+}
+
+// TestPublishedIsToldFromValues: neither a name nor what a file says of itself
+// makes figures comparable.
+func TestPublishedIsToldFromValues(t *testing.T) {
+	full, err := FindPreset(root, "full")
+	if err != nil || !full.Published || full.Caveat() != "" {
+		t.Errorf("full differs from the published protocol: %s, %v", full.Caveat(), err)
+	}
+	text, err := os.ReadFile(filepath.Join(root, presetDir, "full.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "mine.yaml")
+	for _, c := range []struct{ old, new, differs string }{
+		{"published: true\n", "", ""},
+		{"name: full", "name: mine", ""},
+		{"window: 60s", "window: 120s", ""},
+		{"[16, 64, 128, 256]", "[256, 16, 64, 128]", ""},
+		{"timeout: 10s", "timeout: 5s", "timeout 5s (10s)"},
+		{"warmup: 5s", "warmup: 1s", "warm-up 1s (5s)"},
+		{"window: 10s", "window: 2s", "probe window 2s (10s)"},
+		{"window: 60s", "window: 3s", "phase rate windows 3s (1m)"},
+		{"repetitions: 3", "repetitions: 1", "phase ceiling repetitions 1 (3)"},
+		{"write: 10000", "write: 9000", "phase rate write 9000/s (10000/s)"},
+		{"[16, 64, 128, 256]", "[16]", "phase ceiling connections 16 (16, 64, 128, 256)"},
+	} {
+		changed := strings.Replace(string(text), c.old, c.new, 1)
+		if changed == string(text) {
+			t.Fatalf("full.yaml does not hold %q", c.old)
+		}
+		if c.differs != "" {
+			if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, err := FindPreset(root, path)
+			wantInput(t, err, "are others: "+c.differs+"; take published out")
+			changed = strings.Replace(changed, "published: true\n", "", 1)
+		}
+		if err := os.WriteFile(path, []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p, err := FindPreset(root, path)
+		if err != nil || p.Published != (c.differs == "") || p.Differences() != c.differs {
+			t.Errorf("%q for %q: published is %v, differs in %q, %v", c.new, c.old, p.Published, p.Differences(), err)
+		}
+	}
+}
+
+func TestProfileDifferences(t *testing.T) {
+	m4, err := FindProfile(root, "m4pro")
+	if err != nil || len(m4.Differences()) != 0 {
+		t.Errorf("m4pro differs from the study: %q, %v", m4.Differences(), err)
+	}
+	m4.DatabaseConnections = 16
+	m4.Roles[App] = Resources{CPUs: "0-1", Memory: 512 << 20}
+	m4.Roles[Load] = Resources{CPUs: "8-9", Memory: 1 << 30}
+	got := strings.Join(m4.Differences(), "\n")
+	for _, w := range []string{"the candidate has 2 core(s) and the study's had 4", "role load has 2 core(s)", "role app has 512MiB of memory and the study's had 1GiB", "16 database connections and the study had 32"} {
+		if !strings.Contains(got, w) {
+			t.Errorf("%q is not in %q", w, got)
+		}
+	}
+	m4.Roles[DB] = Resources{CPUs: "0", Memory: 2 << 30}
+	if got := strings.Join(m4.Differences(), "\n"); strings.Contains(got, "core(s)") {
+		t.Errorf("cores are counted although they are shared: %q", got)
+	}
+	small, err := FindProfile(root, "small")
+	if err == nil {
+		small, err = small.Resolve(Machine{CPUs: 12, MemoryBytes: 8 << 30})
+	}
+	if err != nil || len(small.Differences()) != 0 {
+		t.Errorf("small on the study's machine differs: %q, %v", small.Differences(), err)
+	}
 }
 
 // TestPlanBounds: what no single value of a preset shows.

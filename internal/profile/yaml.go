@@ -211,9 +211,6 @@ func (d *decoder) entry(e entry, to reflect.Value, key string) error {
 		if field == "-" {
 			continue // not of the file
 		}
-		if field == "-" {
-			continue // found out and not written in a file
-		}
 		if field == e.key {
 			return d.decode(e.value, to.Field(i), name)
 		}

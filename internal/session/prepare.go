@@ -264,20 +264,19 @@ func (p *Prepared) Caveats() []string {
 		if n := p.Profile.Load.Hosts(); n > 1 {
 			all = append(all, fmt.Sprintf("the load comes from %d hosts, and the study's came from one", n))
 		}
-		all = append(all, fmt.Sprintf("the roles have hosts of their own with a network in between and the candidate has %d core(s), and the study's shared one machine of which it had 4", p.Profile.Roles[profile.App].CPUs.Count()))
+		all = append(all, "the roles have hosts of their own with a network in between, and the study's shared one machine")
 	} else if pairs := p.Profile.SharedRoles(); len(pairs) > 0 {
 		all = append(all, "roles share cores ("+strings.Join(pairs, ", ")+"): figures are not comparable with the published ones")
-	} else if p.Profile.Name != "m4pro" {
-		all = append(all, fmt.Sprintf("the candidate has %d core(s) and the study's had 4: compare CPU per request and ratios, not rates", p.Profile.Roles[profile.App].CPUs.Count()))
 	}
+	all = append(all, p.Profile.Differences()...)
 	for _, role := range profile.Roles() {
 		if c := threads("the machine", p.Profile.Roles[role].CPUs, p.Profile.Siblings); c != "" {
 			all = append(all, c)
 			break
 		}
 	}
-	if !p.Preset.Published {
-		all = append(all, "preset "+p.Preset.Name+": "+p.shorter())
+	if c := p.Preset.Caveat(); c != "" {
+		all = append(all, c)
 	}
 	if p.Profile.Flavour == profile.FlavourDebian {
 		all = append(all, "flavour debian: PHP 8.2 and Debian's packages stand in for the study's versions")
@@ -292,23 +291,6 @@ func threads(where string, cpus profile.CPUSet, siblings []profile.CPUSet) strin
 		return fmt.Sprintf("%s has %d threads per core, and each counts as a core here: figures per core are not comparable with those of one thread per core", where, n)
 	}
 	return ""
-}
-
-// shorter says how the preset differs from the published protocol.
-func (p *Prepared) shorter() string {
-	var parts []string
-	for _, ph := range p.Preset.Phases {
-		s := fmt.Sprintf("%s windows of %s, %d repetition(s)", ph.ID, ph.Window, ph.Repetitions)
-		if len(ph.Targets) > 0 {
-			var targets []string
-			for _, sc := range p.Suite.Scenarios {
-				targets = append(targets, fmt.Sprintf("%s %d/s", sc.ID, ph.Targets[sc.ID]))
-			}
-			s += ", targets " + strings.Join(targets, ", ")
-		}
-		parts = append(parts, s)
-	}
-	return strings.Join(parts, "; ") + "; the published protocol has longer windows, more repetitions and higher targets"
 }
 
 // Comparable reports whether the figures may stand beside the published ones.
