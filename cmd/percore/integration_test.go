@@ -372,7 +372,7 @@ func TestInterrupt(t *testing.T) {
 	if left := leftovers(t, st.Run().ID); len(left) > 0 {
 		t.Errorf("left on the engine: %v", left)
 	}
-	if out := c.out.String(); !strings.Contains(out, "percore run --resume "+st.Run().ID) {
+	if out := c.out.String(); !strings.Contains(out, "to carry on: "+c.Args[0]+" run ") || !strings.Contains(out, " --resume "+st.Run().ID) {
 		t.Errorf("the output does not say how to resume:\n%s", out)
 	}
 }
