@@ -86,6 +86,9 @@ var (
 	burstable = regexp.MustCompile(`^t[0-9][a-z]*\.`)
 )
 
+// IsRegion reports whether a text has the form of an AWS region's name.
+func IsRegion(name string) bool { return regionName.MatchString(name) }
+
 func (p Profile) checkCloud() error {
 	if p.Load.Count < 0 || p.Load.Count > maxLoadHosts {
 		return fmt.Errorf("load.count is %d; write 1 to %d", p.Load.Count, maxLoadHosts)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
@@ -76,6 +78,39 @@ func TestOpenRefuses(t *testing.T) {
 		_, err := Open(t.Context(), Options{Profile: "play"})
 		sentence(t, err, `no profile "play"`)
 	})
+	t.Run("no region's name", func(t *testing.T) {
+		alone(t, "")
+		for _, region := range []string{"frankfurt", "eu-central-1a", "../x", "EU-CENTRAL-1"} {
+			_, err := Open(t.Context(), Options{Region: region})
+			sentence(t, err, `"`+region+`" is not the name of an AWS region`, "--region")
+		}
+	})
+	t.Run("half a key", func(t *testing.T) {
+		alone(t, "[profile work]\nregion = eu-west-1\naws_secret_access_key = SECRET\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, `the AWS profile "work" has only one of`)
+		if strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("it gives a secret away: %v", err)
+		}
+	})
+	t.Run("a section without an end", func(t *testing.T) {
+		alone(t, "# mine\n[profile work\nregion = eu-west-1\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "config, line 2: this is neither")
+	})
+	t.Run("a key without a value", func(t *testing.T) {
+		alone(t, "[profile play]\ns3 =\n  addressing_style = path\nSECRET\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "config, line 4: this is neither")
+		if strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("it gives a secret away: %v", err)
+		}
+	})
+	t.Run("a setting that cannot be", func(t *testing.T) {
+		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = other\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "AWS configuration")
+	})
 	t.Run("never logged in", func(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\nsso_session = s\nsso_account_id = 123456789012\nsso_role_name = r\n[sso-session s]\nsso_region = eu-west-1\nsso_start_url = https://example.awsapps.com/start\nsso_registration_scopes = sso:account:access\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
@@ -117,6 +152,13 @@ func TestExplain(t *testing.T) {
 		"OptInRequired":         "may not use EC2",
 	} {
 		sentence(t, explain(&smithy.GenericAPIError{Code: code, Message: "x"}, ""), want)
+	}
+	unknown := func(host string) error {
+		return &smithy.OperationError{ServiceID: "EC2", OperationName: "DescribeVpcs", Err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}}}
+	}
+	sentence(t, explain(unknown("ec2.eu-nowhere-1.amazonaws.com"), ""), "there is no AWS region eu-nowhere-1, or this machine has no network", "--region")
+	if err := explain(unknown("proxy.example"), ""); fail.IsInput(err) || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("another host that is not known: %v", err)
 	}
 	for _, err := range []error{context.Canceled, errors.New("anything else")} {
 		if got := explain(err, ""); got != err || fail.IsInput(got) {

@@ -5,10 +5,13 @@
 package awsx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -25,6 +28,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
 )
 
@@ -105,10 +109,13 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, explain(err, o.Profile)
+		return nil, configuration(ctx, err, o.Profile)
 	}
-	if cfg.Region == "" {
+	switch {
+	case cfg.Region == "":
 		return nil, fail.Input("no AWS region is chosen; give --region, write cloud.region in the profile, or set AWS_REGION")
+	case !profile.IsRegion(cfg.Region):
+		return nil, fail.Input("%q is not the name of an AWS region; give --region, cloud.region or AWS_REGION one such as eu-central-1", cfg.Region)
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, explain(err, o.Profile)
@@ -162,15 +169,57 @@ func login(profile string) string {
 	return "aws sso login --profile " + profile
 }
 
+// configuration explains why the SDK cannot use the user's configuration. What
+// a line of it says is not repeated: it may be a secret.
+func configuration(ctx context.Context, err error, name string) error {
+	var noProfile config.SharedConfigProfileNotExistError
+	if errors.As(err, &noProfile) {
+		// The SDK passes over what it cannot read, such as a section without its ].
+		if file, line := malformed(); line > 0 {
+			return fail.Input("%s, line %d: this is neither a section in [ ] nor KEY = VALUE; correct it", file, line)
+		}
+	}
+	if said := explain(err, name); fail.IsInput(said) || ctx.Err() != nil {
+		return said
+	}
+	if strings.Contains(err.Error(), "partial credentials found") {
+		return fail.Input("the AWS profile %q has only one of aws_access_key_id and aws_secret_access_key; write both, or name another profile with --aws-profile", cmp.Or(name, os.Getenv("AWS_PROFILE"), "default"))
+	}
+	return fail.Input("the AWS configuration cannot be used: %s; correct it, or name another profile with --aws-profile", strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// malformed finds the first line of the user's AWS configuration that is no
+// part of one; none where the line is 0.
+func malformed() (file string, line int) {
+	for _, file := range []string{
+		cmp.Or(os.Getenv("AWS_CONFIG_FILE"), config.DefaultSharedConfigFilename()),
+		cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), config.DefaultSharedCredentialsFilename()),
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // there need not be one
+		}
+		for i, l := range strings.Split(string(text), "\n") {
+			switch {
+			case strings.TrimSpace(l) == "" || strings.ContainsAny(l[:1], "#; \t\r"): // an indented one goes on with the last
+			case l[0] == '[' && !strings.Contains(l, "]"), l[0] != '[' && !strings.Contains(l, "="):
+				return file, i + 1
+			}
+		}
+	}
+	return "", 0
+}
+
 // explain turns what goes wrong with credentials into one sentence with a
 // remedy, and says any other error of a call briefly.
-func explain(err error, profile string) error {
+func explain(err error, name string) error {
 	if err == nil {
 		return nil
 	}
 	var (
 		noProfile config.SharedConfigProfileNotExistError
 		sso       *ssocreds.InvalidTokenError
+		lookup    *net.DNSError
 		text      = err.Error()
 		has       = func(s string) bool { return strings.Contains(text, s) }
 	)
@@ -180,11 +229,18 @@ func explain(err error, profile string) error {
 	case errors.As(err, &noProfile):
 		return fail.Input("the AWS configuration has no profile %q; name another with --aws-profile or AWS_PROFILE, or make it with `aws configure`", noProfile.Profile)
 	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("cached SSO token"):
-		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(profile))
+		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(name))
+	}
+	if errors.As(err, &lookup) && lookup.IsNotFound {
+		for _, part := range strings.Split(lookup.Name, ".") {
+			if profile.IsRegion(part) {
+				return fail.Input("there is no AWS region %s, or this machine has no network (the name %s is not known); check --region, cloud.region or AWS_REGION", part, lookup.Name)
+			}
+		}
 	}
 	switch code(err) {
 	case "ExpiredToken", "ExpiredTokenException", "RequestExpired":
-		return fail.Input("the AWS credentials have expired; get new ones, with `%s` where they come from SSO", login(profile))
+		return fail.Input("the AWS credentials have expired; get new ones, with `%s` where they come from SSO", login(name))
 	case "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "InvalidAccessKeyId":
 		return fail.Input("AWS does not know the credentials, or the region is not enabled for the account; check AWS_ACCESS_KEY_ID, AWS_PROFILE and --region")
 	case "SignatureDoesNotMatch":
@@ -194,7 +250,7 @@ func explain(err error, profile string) error {
 	}
 	switch {
 	case has("failed to refresh cached credentials") || has("no EC2 IMDS role found") || has("static credentials are empty") || has("EC2 IMDS access disabled"):
-		return fail.Input("there are no AWS credentials; set AWS_PROFILE (--aws-profile), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", login(profile))
+		return fail.Input("there are no AWS credentials; set AWS_PROFILE (--aws-profile), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", login(name))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("AWS did not answer in time: %w", brief(err))
 	}
