@@ -360,7 +360,7 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 	}
 	f.account(cmd, "that of your AWS configuration")
 	flags := cmd.Flags()
-	flags.StringVar(&f.run, "run", "", "only what belongs to this `RUN`")
+	flags.StringVar(&f.run, "run", "", "only what belongs to this `RUN`, or to the one whose id begins so")
 	flags.BoolVar(&listOnly, "list", false, "list, and delete nothing")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "delete without asking")
 	return cmd

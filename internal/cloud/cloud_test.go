@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/percore/percore/internal/cloud/awsx"
 	"github.com/percore/percore/internal/cloud/machines"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
@@ -186,6 +187,29 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := List(results); err == nil || !fail.IsInput(err) || !strings.Contains(err.Error(), "sweep") {
 		t.Errorf("a state that cannot be read: %v", err)
+	}
+}
+
+// TestOfRun takes the beginning of an id wherever it can mean one run only.
+func TestOfRun(t *testing.T) {
+	var found []awsx.Resource
+	for i, run := range []string{"20260101-a", "20260101-a", "20260101-a-2", "20260202-b", ""} {
+		found = append(found, awsx.Resource{Kind: awsx.KindInstance, ID: fmt.Sprint("i-", i), RunID: run})
+	}
+	for id, want := range map[string]string{"20260101-a": "i-0 i-1", "20260202": "i-3", "20260101-a-2": "i-2", "20260303": "", "2026": "!", "20260101": "!"} {
+		of, err := ofRun(found, id)
+		var got []string
+		for _, r := range of {
+			got = append(got, r.ID)
+		}
+		switch {
+		case want == "!":
+			if !fail.IsInput(err) || !strings.Contains(err.Error(), "20260101-a or 20260101-a-2") || len(of) > 0 {
+				t.Errorf("%s: %v, %v", id, got, err)
+			}
+		case err != nil || strings.Join(got, " ") != want:
+			t.Errorf("%s: %v, %v", id, got, err)
+		}
 	}
 }
 

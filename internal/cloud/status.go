@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,7 +145,7 @@ func (s *Summary) look(ctx context.Context, o Options) {
 
 // SweepOptions narrow a sweep.
 type SweepOptions struct {
-	RunID    string // only what belongs to this run; empty for all
+	RunID    string // only what belongs to this run, or the beginning of its id; empty for all
 	ListOnly bool   // delete nothing
 }
 
@@ -169,7 +170,15 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 		return err
 	}
 	if so.RunID != "" {
-		found = slices.DeleteFunc(found, func(r awsx.Resource) bool { return r.RunID != so.RunID })
+		of, err := ofRun(found, so.RunID)
+		if err != nil {
+			return err
+		}
+		if others := len(found); len(of) == 0 && others > 0 {
+			fmt.Fprintf(w, "nothing of run %s in %s; %d other thing(s) of percore's are there, which `percore cloud sweep --region %s --list` lists\n", so.RunID, c.Region, others, c.Region)
+			return nil
+		}
+		found = of
 	}
 	if len(found) == 0 {
 		fmt.Fprintf(w, "nothing of percore's in %s\n", c.Region)
@@ -215,8 +224,34 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	if len(left) > 0 {
 		return fmt.Errorf("still there: %s; run the sweep again in a few minutes", join(left))
 	}
-	fmt.Fprintf(w, "deleted %d; nothing of percore's is left in %s\n", len(found), c.Region)
+	what := "percore's"
+	if so.RunID != "" {
+		what = "run " + found[0].RunID
+	}
+	fmt.Fprintf(w, "deleted %d; nothing of %s is left in %s\n", len(found), what, c.Region)
 	return nil
+}
+
+// ofRun are the resources of the run of that id, or of the one whose id begins
+// so. The beginning of several ids is refused: they are about to be deleted.
+func ofRun(found []awsx.Resource, id string) ([]awsx.Resource, error) {
+	by := map[string][]awsx.Resource{}
+	for _, r := range found {
+		if strings.HasPrefix(r.RunID, id) {
+			by[r.RunID] = append(by[r.RunID], r)
+		}
+	}
+	if of, ok := by[id]; ok {
+		return of, nil
+	}
+	runs := slices.Sorted(maps.Keys(by))
+	switch len(runs) {
+	case 0:
+		return nil, nil
+	case 1:
+		return by[runs[0]], nil
+	}
+	return nil, fail.Input("%q could be %s; write more of the id", id, strings.Join(runs, " or "))
 }
 
 func dollars(v float64) string {
