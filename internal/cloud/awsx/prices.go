@@ -28,6 +28,8 @@ type Prices struct {
 	Date    string             `json:"date"`
 	Live    bool               `json:"live"`            // from AWS's price list, now
 	Notes   []string           `json:"notes,omitempty"` // for the user, one sentence each
+
+	from map[string]string // what has the price of another region -> that region
 }
 
 // LiveSource is the source of prices that AWS's price list gave.
@@ -36,19 +38,56 @@ const LiveSource = "AWS price list, EC2 on-demand, Linux, shared tenancy"
 // pricesTimeout bounds asking the price list: there is a table to fall back on.
 const pricesTimeout = 45 * time.Second
 
-// FromTable takes the prices of the types from a table. Types that it has none
-// for are absent.
+// FromTable takes the prices of the types from a table. Where it has none of the
+// region the dearest of another one stands in, which Source and Notes say. Types
+// that it has no price for at all are absent.
 func FromTable(table sizing.Prices, region string, instanceTypes []string) Prices {
 	p := Prices{Region: region, PerHour: map[string]float64{}, Source: table.Source, Date: table.Date, Address: table.AddressPerHour}
 	for _, t := range instanceTypes {
-		if v, ok := table.Instances[t].PerHour[region]; ok {
-			p.PerHour[t] = v
+		if from, ok := dearest(table.Instances[t].PerHour, region, func(v float64) float64 { return v }); ok {
+			p.PerHour[t] = table.Instances[t].PerHour[from]
+			p.standIn(t, from, table.Date)
 		}
 	}
-	if d, ok := table.Disks[region]; ok {
+	if from, ok := dearest(table.Disks, region, func(d sizing.Disk) float64 { return d.GiBMonth }); ok {
+		d := table.Disks[from]
 		p.Disk = &d
+		p.standIn(disks, from, table.Date)
 	}
 	return p
+}
+
+// disks is what notes call volumes.
+const disks = "gp3 volumes"
+
+// dearest is the region, or else the one of those in a table that is the dearest.
+func dearest[V any](of map[string]V, region string, price func(V) float64) (string, bool) {
+	if _, ok := of[region]; ok {
+		return region, true
+	}
+	best := ""
+	for _, r := range slices.Sorted(maps.Keys(of)) {
+		if best == "" || price(of[r]) > price(of[best]) {
+			best = r
+		}
+	}
+	return best, best != ""
+}
+
+// estimated marks the source of prices of which some are of another region.
+const estimated = "; an estimate, with prices of other regions"
+
+// standIn says that the price of something is that of another region.
+func (p *Prices) standIn(what, from, date string) {
+	if from == p.Region {
+		return
+	}
+	if p.from == nil {
+		p.from = map[string]string{}
+		p.Source += estimated
+	}
+	p.from[what] = from
+	p.Notes = append(p.Notes, fmt.Sprintf("the table of %s has no price of %s in %s; that of %s, the dearest in it, stands in, so that the sum is an estimate and may be too low", date, what, p.Region, from))
 }
 
 // Prices asks AWS's price list, and takes from the table what the list does not
@@ -64,17 +103,23 @@ func (c *Client) Prices(ctx context.Context, instanceTypes []string, table sizin
 		if denied(err) {
 			reason = errors.New("the AWS identity may not (pricing:GetProducts)")
 		}
-		fallback.Notes = []string{fmt.Sprintf("AWS's price list could not be asked: %v; prices are from the table of %s", reason, table.Date)}
+		fallback.Notes = append([]string{fmt.Sprintf("AWS's price list could not be asked: %v; prices are from the table of %s", reason, table.Date)}, fallback.Notes...)
 		return fallback, nil
 	}
 	for _, t := range instanceTypes {
 		if v, ok := fallback.PerHour[t]; ok && p.PerHour[t] == 0 {
 			p.PerHour[t] = v
 			p.Notes = append(p.Notes, fmt.Sprintf("AWS's price list has no price of %s in %s; it is from the table of %s", t, c.Region, table.Date))
+			if from, ok := fallback.from[t]; ok {
+				p.standIn(t, from, table.Date)
+			}
 		}
 	}
 	if p.Disk == nil {
 		p.Disk = fallback.Disk
+		if from, ok := fallback.from[disks]; ok {
+			p.standIn(disks, from, table.Date)
+		}
 	}
 	if p.Address == 0 {
 		p.Address = fallback.Address
@@ -235,7 +280,7 @@ func (p Prices) Estimate(r Request, d time.Duration) Estimate {
 	}
 	for _, m := range r.Machines {
 		if p.Disk == nil {
-			missing("gp3 volumes")
+			missing(disks)
 			break
 		}
 		disk := m.Disk.Filled()

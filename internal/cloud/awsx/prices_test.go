@@ -171,8 +171,40 @@ func TestShippedPricesOfProfiles(t *testing.T) {
 	if p.Disk == nil || p.Address != 0.005 || p.Live || p.Date == "" || p.Source == "" {
 		t.Errorf("%+v", p)
 	}
-	if p := FromTable(table, "mars-north-1", types); len(p.PerHour) != 0 || p.Disk != nil {
-		t.Errorf("there are prices for Mars: %+v", p)
+	// They can be estimated anywhere.
+	for _, region := range []string{"eu-central-1", "mars-north-1"} {
+		p := FromTable(table, region, types)
+		if len(p.PerHour) != len(types) || p.Disk == nil || len(p.Notes) == 0 || !strings.HasSuffix(p.Source, "an estimate, with prices of other regions") {
+			t.Errorf("%s: %+v", region, p)
+		}
+	}
+}
+
+// What a table does not have of a region has the price of the dearest one, and
+// that is said.
+func TestPricesOfAnotherRegion(t *testing.T) {
+	disk := func(gib float64) sizing.Disk { return sizing.Disk{GiBMonth: gib, IOPSMonth: 0.005, MiBSMonth: 0.04} }
+	table := sizing.Prices{Date: "2020-01-01", Source: "a table", Instances: map[string]sizing.Instance{
+		"a.large": {PerHour: map[string]float64{"us-east-1": 1, "sa-east-1": 3, "eu-west-1": 2}},
+		"b.large": {PerHour: map[string]float64{"us-east-1": 1, "eu-central-1": 2, "sa-east-1": 9}},
+	}, Disks: map[string]sizing.Disk{"us-east-1": disk(0.08), "sa-east-1": disk(0.15)}}
+	types := []string{"a.large", "b.large", "c.large"}
+	p := FromTable(table, "eu-central-1", types)
+	if p.PerHour["a.large"] != 3 || p.PerHour["b.large"] != 2 || len(p.PerHour) != 2 || p.Disk == nil || p.Disk.GiBMonth != 0.15 {
+		t.Errorf("%+v", p)
+	}
+	if got := strings.Join(p.Notes, "\n"); len(p.Notes) != 2 || !strings.Contains(got, "no price of a.large in eu-central-1; that of sa-east-1, the dearest in it, stands in") || !strings.Contains(got, "no price of gp3 volumes in eu-central-1; that of sa-east-1") {
+		t.Errorf("notes %q", p.Notes)
+	}
+	if p := FromTable(table, "us-east-1", types); len(p.Notes) != 0 || p.Source != "a table" || p.PerHour["a.large"] != 1 || p.Disk.GiBMonth != 0.08 {
+		t.Errorf("%+v", p)
+	}
+	// The list has no price of a.large, and the table none of the region.
+	c := against(t, priceList(t), nil)
+	delete(table.Instances["a.large"].PerHour, "us-east-1")
+	p, err := c.Prices(t.Context(), []string{"c8g.xlarge", "a.large"}, table)
+	if err != nil || !p.Live || p.PerHour["a.large"] != 3 || len(p.Notes) != 2 || p.Source != LiveSource+estimated {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
