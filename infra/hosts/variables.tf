@@ -15,7 +15,7 @@ variable "hosts" {
     name          = string
     role          = string
     ssh_host      = string
-    ssh_port      = optional(number, 22)
+    ssh_port      = optional(number, 0)
     ssh_user      = optional(string, "")
     address       = optional(string, "")
     instance_type = optional(string, "")
@@ -51,8 +51,23 @@ variable "hosts" {
     error_message = "hosts has a machine with the ssh_user ${join(", ", [for h in var.hosts : jsonencode(h.ssh_user) if !can(regex("^[^\\s@]*$", h.ssh_user)) || startswith(h.ssh_user, "-")])}; write a user's name, or nothing for ssh's own choice."
   }
   validation {
-    condition     = alltrue([for h in var.hosts : h.ssh_port >= 1 && h.ssh_port <= 65535 && floor(h.ssh_port) == h.ssh_port])
-    error_message = "hosts has a machine with the ssh_port ${join(", ", [for h in var.hosts : h.ssh_port if h.ssh_port < 1 || h.ssh_port > 65535 || floor(h.ssh_port) != h.ssh_port])}; write a port from 1 to 65535."
+    condition     = alltrue([for h in var.hosts : h.ssh_port >= 0 && h.ssh_port <= 65535 && floor(h.ssh_port) == h.ssh_port])
+    error_message = "hosts has a machine with the ssh_port ${join(", ", [for h in var.hosts : h.ssh_port if h.ssh_port < 0 || h.ssh_port > 65535 || floor(h.ssh_port) != h.ssh_port])}; write a port from 1 to 65535, or 0 for ssh's own choice."
+  }
+  validation {
+    condition     = length(distinct([for h in var.hosts : "${lower(h.ssh_host)} ${h.ssh_port == 0 ? 22 : h.ssh_port}"])) == length(var.hosts)
+    error_message = "hosts reaches one machine twice by ssh among ${join(", ", [for h in var.hosts : h.ssh_port == 0 ? h.ssh_host : "${h.ssh_host} port ${h.ssh_port}"])}; give each role a machine of its own."
+  }
+  validation {
+    condition = alltrue([for a in [for h in var.hosts : h.address != "" ? h.address : h.ssh_host] :
+      can(cidrhost("${a}/32", 0)) || can(cidrhost("${a}/128", 0)) ||
+      can(regex("^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$", a)) && !can(regex("(^|\\.)[0-9]+$", a))
+    ])
+    error_message = "hosts has a machine with an address that is neither an IP address nor the name of a host, among ${join(", ", [for h in var.hosts : jsonencode(h.address != "" ? h.address : h.ssh_host)])}; write the one by which the other machines reach it."
+  }
+  validation {
+    condition     = alltrue([for h in var.hosts : !can(regex("^(127\\.|0\\.0\\.0\\.0$|::1?$|localhost$)", lower(h.address != "" ? h.address : h.ssh_host)))])
+    error_message = "hosts has a machine with an address that is every machine's own, among ${join(", ", [for h in var.hosts : h.address != "" ? h.address : h.ssh_host])}; write the one by which the other machines reach it."
   }
   validation {
     condition     = length(distinct([for h in var.hosts : h.address != "" ? h.address : h.ssh_host])) == length(var.hosts)

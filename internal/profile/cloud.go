@@ -1,9 +1,11 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
@@ -160,25 +162,33 @@ func (p Profile) checkHosts() error {
 		return fmt.Errorf("cloud.region, zone, instances, disks and placement_group are for provider aws; leave them out, or write provider: aws")
 	}
 	counts := map[Role]int{}
-	var names, addresses []string
+	var names, addresses, ssh []string
 	for i, h := range p.NamedHosts() {
 		where := fmt.Sprintf("cloud.hosts[%d]", i)
 		if !slices.Contains(Roles(), h.Role) {
 			return fmt.Errorf("%s has the role %q; the roles are app, db and load", where, h.Role)
 		}
-		if _, _, _, err := SplitSSH(h.SSH); err != nil {
+		_, host, port, err := SplitSSH(h.SSH)
+		if err != nil {
 			return fmt.Errorf("%s.ssh is %q: %w; write user@host or user@host:port", where, h.SSH, err)
 		}
+		to := net.JoinHostPort(strings.ToLower(host), strconv.Itoa(cmp.Or(port, 22)))
 		if !hostName.MatchString(h.Name) {
 			return fmt.Errorf("%s.name is %q; write lower-case letters, digits and dashes", where, h.Name)
 		}
 		if slices.Contains(names, h.Name) {
 			return fmt.Errorf("%s.name is %q, which another host has; give each a name of its own", where, h.Name)
 		}
+		if slices.Contains(ssh, to) {
+			return fmt.Errorf("%s.ssh is %q, which reaches the machine of another role; each role needs a machine of its own, and one machine with all roles is what `percore run` measures", where, h.SSH)
+		}
+		if err := checkAddress(h.Address); err != nil {
+			return fmt.Errorf("%s has the address %q, %w; write in address the IP address or the name by which the other machines reach it", where, h.Address, err)
+		}
 		if slices.Contains(addresses, h.Address) {
 			return fmt.Errorf("%s has the address %q, which another host has; each role needs a machine of its own, and one machine with all roles is what `percore run` measures", where, h.Address)
 		}
-		names, addresses = append(names, h.Name), append(addresses, h.Address)
+		names, addresses, ssh = append(names, h.Name), append(addresses, h.Address), append(ssh, to)
 		counts[h.Role]++
 	}
 	for _, r := range []Role{App, DB} {
@@ -188,6 +198,26 @@ func (p Profile) checkHosts() error {
 	}
 	if want := p.Load.Hosts(); counts[Load] != want {
 		return fmt.Errorf("cloud.hosts has %d machines of role load and load.count is %d; write as many machines as load.count says", counts[Load], want)
+	}
+	return nil
+}
+
+// dnsName is what a resolver may be asked for; the last part of one is no number.
+var (
+	dnsName    = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
+	numberLast = regexp.MustCompile(`(^|\.)[0-9]+$`)
+)
+
+// checkAddress refuses what another machine cannot be reached by.
+func checkAddress(address string) error {
+	ip, err := netip.ParseAddr(address)
+	switch {
+	case err == nil && (ip.IsLoopback() || ip.IsUnspecified()), strings.EqualFold(address, "localhost"):
+		return fmt.Errorf("which is every machine's own")
+	case err == nil:
+		return nil
+	case !dnsName.MatchString(address) || numberLast.MatchString(address):
+		return fmt.Errorf("which is neither an IP address nor the name of a host")
 	}
 	return nil
 }
@@ -214,7 +244,8 @@ func (p Profile) NamedHosts() []CloudHost {
 }
 
 // SplitSSH takes an ssh destination apart: user@host:port, of which only the
-// host must be there. The port is 22 where there is none.
+// host must be there. The port is 0 where there is none: ssh's configuration may
+// have one for the host.
 func SplitSSH(s string) (user, host string, port int, err error) {
 	rest := s
 	if u, after, ok := strings.Cut(s, "@"); ok {
@@ -222,7 +253,7 @@ func SplitSSH(s string) (user, host string, port int, err error) {
 			return "", "", 0, fmt.Errorf("the user in front of @ is missing")
 		}
 	}
-	host, port = rest, 22
+	host = rest
 	if h, p, splitErr := net.SplitHostPort(rest); splitErr == nil {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 65535 {

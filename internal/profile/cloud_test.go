@@ -72,6 +72,13 @@ func TestBadCloudProfiles(t *testing.T) {
 		{"hosts", `"root@db.example.com"`, `"-oProxyCommand=x@db"`, "names no host"},
 		{"hosts", `"root@db.example.com"`, `"root@db:ssh"`, "is not a port"},
 		{"hosts", "192.0.2.12", "192.0.2.11", "a machine of its own"},
+		{"hosts", "root@db.example.com", "admin@APP.example.com:22", "reaches the machine of another role"},
+		{"hosts", "192.0.2.12", `"host with space"`, "neither an IP address nor the name of a host"},
+		{"hosts", "192.0.2.12", "10.0.0.300", "neither an IP address nor the name of a host"},
+		{"hosts", "192.0.2.12", "-db", "neither an IP address nor the name of a host"},
+		{"hosts", "192.0.2.12", "127.0.0.1", "every machine's own"},
+		{"hosts", "192.0.2.12", `"::1"`, "every machine's own"},
+		{"hosts", "192.0.2.12", "Localhost", "every machine's own"},
 		{"hosts", "role: load,", "role: db,", "2 machines of role db"},
 		{"hosts", "cloud:", "load: {count: 2}\ncloud:", "1 machines of role load and load.count is 2"},
 	} {
@@ -119,8 +126,8 @@ func TestSplitSSH(t *testing.T) {
 		in, user, host string
 		port           int
 	}{
-		{"far", "", "far", 22}, {"me@far", "me", "far", 22}, {"me@far:2222", "me", "far", 2222},
-		{"me@[2001:db8::1]:2222", "me", "2001:db8::1", 2222}, {"2001:db8::1", "", "2001:db8::1", 22},
+		{"far", "", "far", 0}, {"me@far", "me", "far", 0}, {"me@far:2222", "me", "far", 2222},
+		{"me@[2001:db8::1]:2222", "me", "2001:db8::1", 2222}, {"2001:db8::1", "", "2001:db8::1", 0},
 	} {
 		user, host, port, err := SplitSSH(tt.in)
 		if user != tt.user || host != tt.host || port != tt.port || err != nil {

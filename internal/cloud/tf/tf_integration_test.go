@@ -118,7 +118,7 @@ func TestHosts(t *testing.T) {
 	if got := lab.Machines[1]; got != (machines.Machine{Name: "db", Role: "db", SSHHost: "192.0.2.2", SSHPort: 2222, SSHUser: "admin", Address: "10.0.0.2", InstanceType: "c8g.xlarge"}) {
 		t.Errorf("db is %+v", got)
 	}
-	if got := lab.Machines[2]; got.Address != "far.example.com" || got.Engine() != "ssh://far.example.com" {
+	if got := lab.Machines[2]; got.Address != "far.example.com" || got.SSHPort != 0 || got.Engine() != "ssh://far.example.com" {
 		t.Errorf("load is %+v", got)
 	}
 
@@ -172,6 +172,10 @@ func TestHostsRefuses(t *testing.T) {
 		{"option for a name", changed(0, "ssh_host", "-oProxyCommand=x"), `ssh_host "-oProxyCommand=x"; write a host name`},
 		{"user", changed(0, "ssh_user", "a@b"), `ssh_user "a@b"; write a user's name`},
 		{"port", changed(0, "ssh_port", 70000), "ssh_port 70000; write a port from 1 to 65535"},
+		{"same machine", list(host("app", "app", "far"), map[string]any{"name": "db", "role": "db", "ssh_host": "FAR", "ssh_port": 22, "address": "10.0.0.2"}, host("load", "load", "c")), "one machine twice by ssh among far, FAR port 22, c; give each role"},
+		{"address of nothing", changed(0, "address", "10.0.0.300"), "neither an IP address nor the name of a host, among \"10.0.0.300\""},
+		{"address with a space", changed(0, "address", "a b"), "neither an IP address nor the name of a host"},
+		{"address of everything", changed(0, "address", "127.0.0.1"), "every machine's own, among 127.0.0.1"},
 		{"same address", changed(0, "address", "10.0.0.2"), "an address twice among 10.0.0.2, 10.0.0.2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
