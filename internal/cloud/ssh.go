@@ -96,7 +96,9 @@ func (f *folder) sshConfig() string { return filepath.Join(f.dir, sshDir, config
 
 // writeSSHConfig writes the configuration through which everything reaches the
 // machines: Ansible, the engines and the user. Host keys are learnt at the first
-// contact and kept in the run's folder, apart from the user's own.
+// contact and kept in the run's folder, apart from the user's own. The names of
+// machines of the user's own are not in it: they could be those of other hosts
+// in the user's configuration.
 func (f *folder) writeSSHConfig(l machines.Lab, identity string) error {
 	dir := filepath.Join(f.dir, sshDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -109,6 +111,9 @@ func (f *folder) writeSSHConfig(l machines.Lab, identity string) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	for _, m := range l.Machines {
+		if l.Provider == profile.ProviderHosts {
+			break
+		}
 		line("Host %s", m.Name)
 		line("  HostName %s", m.SSHHost)
 		if m.SSHPort != 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/percore/percore/internal/cloud/machines"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
@@ -198,7 +199,7 @@ func (d *Driver) Collect(ctx context.Context) error {
 	}
 	for _, m := range d.lab.Machines {
 		d.o.Console.Transient("collecting from %s", m.Name)
-		text, err := d.ssh(ctx, m.Name, kernelLog)
+		text, err := d.ssh(ctx, m, kernelLog)
 		if err != nil {
 			// The figures do not rest on it.
 			d.say("%s: its kernel's log could not be had: %s", m.Name, oneLine(err))
@@ -225,18 +226,23 @@ func rawFiles(st *store.Store) int {
 const sshTime = time.Minute
 
 // ssh runs a shell command on a machine and returns what it printed.
-func (d *Driver) ssh(ctx context.Context, name, command string) ([]byte, error) {
+func (d *Driver) ssh(ctx context.Context, m machines.Machine, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, sshTime)
 	defer cancel()
 	var stderr strings.Builder
-	cmd := exec.CommandContext(ctx, "ssh", "-F", d.f.sshConfig(), name, command)
+	cmd := exec.CommandContext(ctx, "ssh", append(d.sshArgs(m), command)...)
 	cmd.Stderr = &stderr
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("ssh to %s: %w: %s", name, err, strings.TrimSpace(stderr.String()))
+		return out, fmt.Errorf("ssh to %s: %w: %s", m.Name, err, strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
+}
+
+// sshArgs are the arguments by which ssh reaches a machine.
+func (d *Driver) sshArgs(m machines.Machine) []string {
+	return append([]string{"-F", d.f.sshConfig()}, m.SSHArgs()...)
 }
 
 // SSH gives the user a shell on a machine, or runs a command there. It returns
@@ -249,7 +255,7 @@ func (d *Driver) SSH(ctx context.Context, name string, args []string) error {
 	if !ok {
 		return fail.Input("run %s has no machine %q; it has %s", d.ID(), name, strings.Join(d.lab.Names(), ", "))
 	}
-	cmd := exec.CommandContext(ctx, "ssh", append([]string{"-F", d.f.sshConfig(), m.Name}, args...)...)
+	cmd := exec.CommandContext(ctx, "ssh", append(d.sshArgs(m), args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	var exit *exec.ExitError
 	if err := cmd.Run(); errors.As(err, &exit) && exit.ExitCode() != 255 {

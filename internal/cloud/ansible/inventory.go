@@ -69,8 +69,5 @@ func (r Run) sshArgs(m machines.Machine) []string {
 		args = append(args, "-i", r.IdentityFile)
 	}
 	args = append(args, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
-	if m.SSHPort != 0 {
-		args = append(args, "-p", fmt.Sprint(m.SSHPort))
-	}
-	return append(args, "--", m.Destination())
+	return append(args, m.SSHArgs()...)
 }

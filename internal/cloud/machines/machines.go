@@ -34,7 +34,7 @@ type Machine struct {
 	Name         string       `json:"name"` // app, db, load, load2, ...: unique in the lab
 	Role         profile.Role `json:"role"`
 	SSHHost      string       `json:"ssh_host"` // where the driver reaches it
-	SSHPort      int          `json:"ssh_port"`
+	SSHPort      int          `json:"ssh_port"` // 0 leaves it to ssh's configuration
 	SSHUser      string       `json:"ssh_user"`
 	Address      string       `json:"address"`       // where the other hosts reach it
 	InstanceType string       `json:"instance_type"` // empty for machines that were there already, unless named
@@ -49,6 +49,16 @@ func (m Machine) Destination() string {
 		return m.SSHHost
 	}
 	return m.SSHUser + "@" + m.SSHHost
+}
+
+// SSHArgs are the arguments by which ssh reaches the machine, the last of them.
+// The host is named as it was written, so that what ssh's configuration says of
+// it counts.
+func (m Machine) SSHArgs() []string {
+	if m.SSHPort == 0 {
+		return []string{"--", m.Destination()}
+	}
+	return []string{"-p", strconv.Itoa(m.SSHPort), "--", m.Destination()}
 }
 
 // Engine is the endpoint of the machine's Docker Engine.

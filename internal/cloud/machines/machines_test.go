@@ -24,6 +24,14 @@ func TestParse(t *testing.T) {
 	if got := strings.Join(engines, " "); got != "ssh://root@192.0.2.1 ssh://admin@[2001:db8::2] ssh://far:2222 ssh://root@192.0.2.4" {
 		t.Errorf("engines %s", got)
 	}
+	var ssh []string
+	l.Machines[3].SSHPort = 0
+	for _, m := range l.Machines {
+		ssh = append(ssh, strings.Join(m.SSHArgs(), " "))
+	}
+	if got := strings.Join(ssh, ", "); got != "-p 22 -- root@192.0.2.1, -p 22 -- admin@2001:db8::2, -p 2222 -- far, -- root@192.0.2.4" {
+		t.Errorf("ssh %s", got)
+	}
 	if m, ok := l.Named("load"); !ok || m.SSHHost != "far" {
 		t.Errorf("load is %+v", m)
 	}
