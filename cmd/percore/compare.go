@@ -20,7 +20,8 @@ func newCompareCmd(a *app) *cobra.Command {
 		Long: "Compare puts sets of figures side by side, cell by cell, and takes the CPU per request\n" +
 			"of each host apart into one factor of the hardware and what does not travel.\n" +
 			"Each of A, B, C is published, the id of a run or the beginning of one, latest, the path\n" +
-			"of a results folder, or a raw folder of the published study. All are compared with A.",
+			"of a results folder, a raw folder of the published study, or figures in the form of\n" +
+			"results/published: a file or a folder of files. All are compared with A.",
 		Example: "  percore compare published latest\n  percore compare published 20261001 results/cloud-c8g --format md",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -47,12 +48,16 @@ func newCompareCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-// figures reads the figures of what a person named: published, a run, or a raw
-// folder of the published study. The raw files of a run are checked, unless
+// figures reads the figures of what a person named: published, a run, a raw
+// folder of the published study, or files in the form of the published figures.
+// The raw files of a run are checked, unless
 // --no-verify says otherwise.
 func (a *app) figures(arg string) (*figures.Set, error) {
 	if arg == baseline.Name {
 		return baseline.Set()
+	}
+	if baseline.Is(arg) && !store.IsRun(arg) && study.Locate(arg) == "" {
+		return baseline.Open(arg)
 	}
 	dir, studys, err := a.locate(arg)
 	if err != nil {

@@ -25,7 +25,8 @@ func newPlanCmd(a *app) *cobra.Command {
 			"cores by instance, instances, database cores, and with --instance dollars per month and\n" +
 			"per million requests, per candidate, with intervals and what is assumed.\n" +
 			"RUN is published, the id of a run or the beginning of one, latest, the path of a results\n" +
-			"folder, or a raw folder of the published study.",
+			"folder, a raw folder of the published study, or figures in the form of results/published:\n" +
+			"a file or a folder of files.",
 		Example: "  percore plan published --rate 50000 --mix read=1\n  percore plan latest --rate 30000 --mix read=0.5,write=0.5 --headroom 0.3 --instance c8g.xlarge --region eu-central-1",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

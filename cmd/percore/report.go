@@ -62,6 +62,12 @@ func newReportCmd(a *app) *cobra.Command {
 				return fail.Input("only the page compares with another run; add --html or leave out --against, and see percore compare")
 			}
 			if args[0] == baseline.Name {
+				switch {
+				case o.Table != "":
+					return fail.Input("the published figures have one table in CSV; leave out --table")
+				case verify, a.noVerify:
+					return fail.Input("the published figures have no raw files to verify; leave out --verify and --no-verify")
+				}
 				return a.published(o.Format, out, force)
 			}
 			if verify && a.noVerify {
@@ -226,7 +232,7 @@ func (a *app) published(format, out string, force bool) error {
 		return err
 	}
 	var text bytes.Buffer
-	if err := sheet.Write(&text, format, baseline.Document(studies), studies); err != nil {
+	if err := sheet.Write(&text, format, baseline.Document(studies), baseline.ListingOf(studies)); err != nil {
 		return err
 	}
 	if out != "" {

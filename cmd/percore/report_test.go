@@ -253,6 +253,7 @@ func TestBadReports(t *testing.T) {
 	for _, args := range [][]string{
 		{"report"}, {"report", "nothing"}, {"report", "/no/such/folder"}, {"report", id, "--format", "pdf"}, {"report", id, "--table", "x", "--format", "csv"},
 		{"report", id, "--table", "gates"}, {"report", id, "--html", "--md"}, {"report", id, "--html", "--format", "csv"}, {"report", id, "--against", "published"}, {"report", id, "--html", "--against", "nothing"}, {"show", "nothing"}, {"report", t.TempDir()}, {"report", id, "--out", "/no/such/folder/x"},
+		{"report", "published", "--csv", "--table", "windows"}, {"report", "published", "--verify"}, {"report", "published", "--no-verify"},
 	} {
 		code, out, errs := call(append([]string{"--results", results}, args...)...)
 		if code != fail.CodeInput || out != "" || strings.Count(errs, "\n") != 1 {

@@ -13,7 +13,9 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/infile"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/results/published"
 )
@@ -237,6 +240,82 @@ var load = sync.OnceValues(func() ([]Study, error) { return Read(published.Files
 // Studies returns the published studies that are part of the program.
 func Studies() ([]Study, error) { return load() }
 
+// maxFile is how large a file of a study may be, in bytes.
+const maxFile = 1 << 20
+
+// Is reports whether a path is that of study files: a YAML file, or a folder
+// with YAML files that is not a run or a raw folder for other reasons, which
+// the caller finds out first.
+func Is(name string) bool {
+	info, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	if !info.IsDir() {
+		return isYAML(name)
+	}
+	names, _ := studyFiles(name)
+	return len(names) > 0
+}
+
+func isYAML(name string) bool {
+	ext := path.Ext(filepath.ToSlash(name))
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// studyFiles are the YAML files of a folder but for claims and prices.
+func studyFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the folder of studies: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if isYAML(e.Name()) && !e.IsDir() && e.Name() != published.ClaimsFile && e.Name() != published.PricesFile {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	return names, nil
+}
+
+// Open reads a file of a study, or every one of a folder, as a set named like
+// the path: a copy of the published figures, or figures of one's own in their
+// form. A study or a figure may be in it once.
+func Open(name string) (*figures.Set, error) {
+	names := []string{name}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		if names, err = studyFiles(name); err != nil {
+			return nil, err
+		}
+	}
+	var all []Study
+	from := map[figures.Key]string{}
+	for _, n := range names {
+		data, err := infile.Read(n, maxFile, "a study", "results/published/oauth-events-fixed.yaml")
+		if err != nil {
+			return nil, err
+		}
+		s, err := Parse(n, data)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range s.List() {
+			if other := from[f.Key]; other != "" {
+				return nil, fail.Input("%s: %s stands in %s too; take one of them out", n, f.Key, other)
+			}
+			from[f.Key] = n
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 {
+		return nil, fail.Input("%s: there is no study in this folder; name one like results/published", name)
+	}
+	set := SetOf(all)
+	set.Name = name
+	set.Suite = cmp.Or(set.Suite, all[0].Suite)
+	return set, nil
+}
+
 // Set returns the published figures as a set, which the caller may change.
 func Set() (*figures.Set, error) {
 	studies, err := Studies()
@@ -290,6 +369,7 @@ func SetOf(studies []Study) *figures.Set {
 			cpu := fact(s, "hardware", "cpu")
 			set.Host = figures.Host{Label: cpu, CPUModel: cpu, Arch: fact(s, "hardware", "arch")}
 			set.Host.CPUs, _ = strconv.Atoi(fact(s, "hardware", "vm_vcpus"))
+			set.Conditions = conditions(s)
 			set.Versions = map[string]string{}
 			if m, ok := s.Facts["versions"].(map[string]any); ok {
 				for name, v := range m {
@@ -323,6 +403,35 @@ func list(set *figures.Set) {
 	set.Candidates = slices.SortedFunc(maps.Keys(cpu), func(a, b string) int { return cmp.Compare(cpu[a], cpu[b]) })
 	set.Scenarios = slices.Sorted(maps.Keys(scenarios))
 	set.Databases = slices.Sorted(maps.Keys(databases))
+}
+
+// conditions are those of the study's facts; what is not written stays unknown.
+func conditions(s Study) figures.Conditions {
+	whole := func(text string) int {
+		n, _ := strconv.Atoi(text)
+		return n
+	}
+	memory := func(name string) int64 {
+		var b profile.Bytes
+		_ = b.UnmarshalText([]byte(fact(s, "layout", name)))
+		return int64(b)
+	}
+	c := figures.Conditions{
+		RateSeconds: float64(whole(fact(s, "fixed_rate", "seconds"))), RateConnections: whole(fact(s, "fixed_rate", "connections")),
+		CeilingSeconds: float64(whole(fact(s, "ceiling", "seconds"))), Pool: whole(fact(s, "layout", "database_connections")),
+		AppMemory: memory("candidate_memory"), DBMemory: memory("database_memory"),
+	}
+	if n, ok := s.Facts["rows"]; ok {
+		c.Rows = whole(fmt.Sprint(n))
+	}
+	if m, ok := s.Facts["ceiling"].(map[string]any); ok {
+		tried, _ := m["connections"].([]any)
+		for _, n := range tried {
+			c.CeilingConnections = append(c.CeilingConnections, whole(fmt.Sprint(n)))
+		}
+		slices.Sort(c.CeilingConnections)
+	}
+	return c
 }
 
 func fact(s Study, group, name string) string {

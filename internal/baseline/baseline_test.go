@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -178,6 +179,62 @@ func TestBadFiles(t *testing.T) {
 		if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x.yaml") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		p := filepath.Join(dir, name)
+		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	if Is(dir) || Is(filepath.Join(dir, "none.yaml")) {
+		t.Error("an empty folder or no file passes for a study")
+	}
+	good := "study: s\nsuite: x\nfigures:\n  - {source: a, phase: rate, metric: m, definition: d, axes: [candidate], values: {go: 1}}\n"
+	file := write("a.yaml", good)
+	write("claims.yaml", "claims: []\n")
+	write("notes.txt", "no study")
+	for _, name := range []string{dir, file} {
+		set, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !Is(name) || set.Name != name || set.Suite != "x" || set.Len() != 1 || set.Kind != figures.KindPublished {
+			t.Errorf("%s: %+v", name, set)
+		}
+	}
+	second := write("b.yml", strings.Replace(good, "study: s", "study: t", 1))
+	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), second) || !strings.Contains(err.Error(), file) {
+		t.Errorf("a figure in two files: %v", err)
+	}
+	write("b.yml", "study: [")
+	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), second) {
+		t.Errorf("a broken file: %v", err)
+	}
+	// A whole copy of the shipped files is the shipped set under another name.
+	all := t.TempDir()
+	if err := os.CopyFS(all, published.Files); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := Open(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if copied.Len() != set.Len() || copied.AppCores != set.AppCores || copied.Suite != set.Suite {
+		t.Errorf("%d figures of %d", copied.Len(), set.Len())
+	}
+	want := figures.Conditions{RateSeconds: 60, RateConnections: 256, CeilingSeconds: 15, CeilingConnections: []int{16, 64, 128, 256},
+		Pool: 32, Rows: 1_000_000, AppMemory: 1 << 30, DBMemory: 2 << 30}
+	if !reflect.DeepEqual(copied.Conditions, want) {
+		t.Errorf("conditions %+v", copied.Conditions)
 	}
 }
 

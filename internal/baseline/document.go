@@ -8,6 +8,18 @@ import (
 	"github.com/percore/percore/internal/figures/sheet"
 )
 
+// Version is the version of Listing as JSON, by the rule of a report's.
+const Version = 1
+
+// Listing is every published figure as JSON.
+type Listing struct {
+	Version int     `json:"version"`
+	Studies []Study `json:"studies"`
+}
+
+// ListingOf lists studies.
+func ListingOf(studies []Study) Listing { return Listing{Version, studies} }
+
 // Document lists every published figure, a table for each study, with the key
 // by which claims name it, its value, its unit and its definition.
 func Document(studies []Study) sheet.Document {

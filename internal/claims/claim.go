@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +14,7 @@ import (
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/infile"
 	"github.com/percore/percore/results/published"
 )
 
@@ -51,7 +52,13 @@ type Claim struct {
 	RestsOn []figures.Key // every figure that the rule and its condition use
 	Given   []Part        // the condition under which the claim says anything
 	Parts   []Part        // all must hold
+
+	printed printed // of the file that the claim stands in
 }
+
+// printed are figures as a study prints them, written down with the claims: what
+// a claim expects does not change with a set of figures, whoever edits that.
+type printed map[figures.Key]float64
 
 // Part is one comparison of a claim.
 type Part struct {
@@ -78,7 +85,8 @@ const (
 
 // The file as it is written.
 type fileSyntax struct {
-	Claims []claimSyntax `yaml:"claims"`
+	Printed map[string]float64 `yaml:"printed"`
+	Claims  []claimSyntax      `yaml:"claims"`
 }
 
 type claimSyntax struct {
@@ -147,20 +155,9 @@ func Published() ([]Claim, error) {
 
 // Read reads a file of claims.
 func Read(path string) ([]Claim, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fail.Input("%s: there is no such file of claims; name one like results/published/%s", path, published.ClaimsFile)
-	case err != nil:
-		return nil, fmt.Errorf("reading the claims: %w", err)
-	case info.IsDir():
-		return nil, fail.Input("%s: this is a folder; name a file of claims", path)
-	case info.Size() > maxFile:
-		return nil, fail.Input("%s: a file of %d bytes is too large for claims; name another", path, info.Size())
-	}
-	data, err := os.ReadFile(path)
+	data, err := infile.Read(path, maxFile, "claims", "results/published/"+published.ClaimsFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the claims: %w", err)
+		return nil, err
 	}
 	return Parse(path, data)
 }
@@ -179,6 +176,21 @@ func Parse(name string, data []byte) ([]Claim, error) {
 	if len(f.Claims) == 0 {
 		return nil, fail.Input("%s: there are no claims in it; docs/claims.md shows how one is written", name)
 	}
+	values := make(printed, len(f.Printed))
+	unused := make(map[figures.Key]bool, len(f.Printed))
+	for text, v := range f.Printed {
+		k, err := figures.ParseKey(text)
+		if err == nil && (!(v >= 0) || math.IsInf(v, 0)) {
+			err = fmt.Errorf("%v cannot be a figure", v)
+		}
+		if err == nil && unused[k] {
+			err = errors.New("it stands there twice")
+		}
+		if err != nil {
+			return nil, fail.Input("%s: printed: %s: %w; docs/claims.md shows how it is written", name, oneLine(text), err)
+		}
+		values[k], unused[k] = v, true
+	}
 	var all []Claim
 	seen := map[string]bool{}
 	for i, c := range f.Claims {
@@ -191,7 +203,16 @@ func Parse(name string, data []byte) ([]Claim, error) {
 				return nil, fail.Input("%s: claim %d: the id %q stands in the file twice; give one of them another", name, i+1, e.ID)
 			}
 			seen[e.ID] = true
+			e.printed = values
+			for _, k := range e.RestsOn {
+				delete(unused, k)
+			}
 			all = append(all, e)
+		}
+	}
+	for _, text := range slices.Sorted(maps.Keys(f.Printed)) {
+		if k, _ := figures.ParseKey(text); unused[k] {
+			return nil, fail.Input("%s: printed: no claim rests on %s; correct its name or take it out", name, k)
 		}
 	}
 	return all, nil

@@ -2,6 +2,7 @@ package claims
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/percore/percore/internal/baseline"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/results/published"
 )
 
 func shipped(t testing.TB) ([]Claim, *figures.Set) {
@@ -83,7 +85,12 @@ func TestOneChangedFigureChangesExactlyTheClaimsThatRestOnIt(t *testing.T) {
 			x.Value = change(e.Value)
 			x.Median, x.Lo, x.Hi = x.Value, x.Value, x.Value
 			other.Put(x)
-			for _, r := range Evaluate(list, other, set) {
+			// A changed file of the program itself is judged like a changed copy.
+			inPlace := Evaluate(list, other, other)
+			for i, r := range Evaluate(list, other, set) {
+				if in := inPlace[i]; in.Verdict != r.Verdict || in.Cause != r.Cause || in.Reason != r.Reason {
+					t.Errorf("%s changed to %v: %s is %s (%s) over a copy and %s (%s) in place", e.Key, x.Value, r.ID, r.Verdict, r.Reason, in.Verdict, in.Reason)
+				}
 				if r.Verdict == Reproduced {
 					continue
 				}
@@ -113,6 +120,104 @@ func TestOneChangedFigureChangesExactlyTheClaimsThatRestOnIt(t *testing.T) {
 	}
 	if covered != set.Len() {
 		t.Errorf("%d of %d figures have a claim", covered, set.Len())
+	}
+}
+
+// One figure changed in a file of a copy, up or down, gives "not reproduced" for
+// the claims that it takes out of what they accept, and for these alone.
+func TestOneFigureChangedInAFile(t *testing.T) {
+	list, set := shipped(t)
+	for _, c := range []struct {
+		file, from, to string
+		want           []string
+	}{
+		{"oauth-events-fixed.yaml", "{auth: 46.5, read: 64.1, write: 95.5}", "{auth: 46.5, read: 90.0, write: 95.5}",
+			[]string{"cores-add-up-go-read", "cores-by-cpu-go", "cpu-go-read", "cpu-ratio-frankenphp-read", "cpu-ratio-php-fpm-read", "token-share-73-77", "token-share-go"}},
+		{"oauth-events-fixed.yaml", "{auth: 83526, read: 59004, write: 43942}", "{auth: 83526, read: 75000, write: 43942}",
+			[]string{"ceiling-go-read", "cores-by-instance-go"}},
+		{"oauth-events-fixed.yaml", "{auth: 83526, read: 59004, write: 43942}", "{auth: 83526, read: 59004, write: 20000}",
+			[]string{"ceiling-go-write", "ceiling-order-write"}},
+		{"oauth-events-fixed.yaml", "{read: 53, write: 81}", "{read: 53, write: 95}", []string{"db-cpu-php-fpm-write"}},
+		{"oauth-events-fixed.yaml", "{go: 27, php-fpm: 63, frankenphp: 137}", "{go: 27, php-fpm: 30, frankenphp: 137}", []string{"peak-memory-php-fpm"}},
+		{"oauth-events-capacity.yaml", "{1: 16883, 2: 29449, 4: 57321}", "{1: 16883, 2: 29449, 4: 50000}",
+			[]string{"capacity-adds-up-go-4", "capacity-go-4", "capacity-go-frankenphp", "capacity-go-php-fpm", "capacity-per-core-go-4", "scaling-efficiency-go", "scaling-go"}},
+		{"game-api.yaml", "{php: 50, go: 500}", "{php: 50, go: 400}", []string{"game-limit-go-cpu_bound", "game-ratio-cpu_bound"}},
+		{"hello-http.yaml", "go: 106834.75", "go: 136834.75", []string{"hello-2-threads"}},
+	} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, published.Files); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(dir, c.file)
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), c.from, c.to, 1)
+		if text == string(data) {
+			t.Fatalf("%s: %q is not in it", c.file, c.from)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		other, err := baseline.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range Evaluate(list, other, set) {
+			switch r.Verdict {
+			case NotReproduced:
+				got = append(got, r.ID)
+			case Inconclusive:
+				t.Errorf("%s: %s: inconclusive: %s", c.to, r.ID, r.Reason)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: not reproduced are %q, want %q", c.to, got, c.want)
+		}
+		// The file alone says nothing about the other studies.
+		if other, err = baseline.Open(name); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range Evaluate(list, other, set) {
+			if slices.Contains(c.want, r.ID) != (r.Verdict == NotReproduced) || r.Verdict == Inconclusive && r.Cause != CauseNotMeasured {
+				t.Errorf("%s alone: %s is %s (%s)", c.file, r.ID, r.Verdict, r.Reason)
+			}
+		}
+	}
+}
+
+// What the claims expect is what the studies print, and all of it is written
+// down: no rule of the shipped claims takes what it expects from the figures
+// that it judges.
+func TestPrintedFigures(t *testing.T) {
+	list, set := shipped(t)
+	for k, v := range list[0].printed {
+		if e, ok := set.Get(k); !ok || e.Value != v {
+			t.Errorf("%s is %v with the claims and %v in the study", k, v, e.Value)
+		}
+	}
+	for _, c := range list {
+		for _, p := range c.Parts {
+			if p.Op != OpWithin || p.Of != nil {
+				continue
+			}
+			for _, k := range p.Value.keys() {
+				if _, ok := c.printed[k]; !ok {
+					t.Errorf("%s: %s is not written under printed", c.ID, k)
+				}
+			}
+		}
+	}
+	for name, lines := range map[string]string{
+		"no figure": "{s: 1}", "negative": "{s/p/m/go/r: -1}", "not used": "{s/p/m/other/r: 1}", "words": "{s/p/m/go/r: many}",
+		"infinite": "{s/p/m/go/r: .inf}", "twice": "{s/p/m/go/r: 1, s/p/m/go/r: 2}",
+	} {
+		if _, err := Parse("c.yaml", []byte("printed: "+lines+"\n"+good)); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -69,10 +69,28 @@ type Result struct {
 // Evaluate judges claims over a set. The baseline holds the published figures.
 func Evaluate(list []Claim, set, baseline *figures.Set) []Result {
 	results := make([]Result, 0, len(list))
+	expected := baseline
 	for _, c := range list {
-		results = append(results, c.judge(set, baseline))
+		if expected == baseline && len(c.printed) > 0 { // the same for every claim of a file
+			expected = c.printed.over(baseline)
+		}
+		results = append(results, c.judge(set, expected))
 	}
 	return results
+}
+
+// over is the baseline with the printed figures in place of its own.
+func (p printed) over(baseline *figures.Set) *figures.Set {
+	set := baseline.Clone()
+	for k, v := range p {
+		e, ok := set.Get(k)
+		if !ok {
+			e = figures.Estimate{Estimator: figures.EstimatorPublished}
+		}
+		e.Key, e.Value, e.Median, e.Lo, e.Hi = k, v, v, v, v
+		set.Put(e)
+	}
+	return set
 }
 
 func (c Claim) judge(set, baseline *figures.Set) Result {
@@ -163,12 +181,15 @@ func (p Part) judge(set, baseline *figures.Set, kind Kind, marks *[]string) Find
 		m.Value, m.Lo, m.Hi = ceil(m.Value), ceil(m.Lo), ceil(m.Hi)
 	}
 	f.Measured = &m
-	if cause, reason := obstacle(set, baseline, m); cause != "" {
-		if kind == Absolute {
-			return f.inconclusive(cause, reason)
+	against := obstacles(set, baseline, m)
+	for _, o := range against {
+		if o.any || o.grave && kind == Absolute {
+			return f.inconclusive(o.cause, o.reason)
 		}
-		if !slices.Contains(*marks, reason) {
-			*marks = append(*marks, reason)
+	}
+	for _, o := range against {
+		if !slices.Contains(*marks, o.reason) {
+			*marks = append(*marks, o.reason)
 		}
 	}
 	inside := func(v float64) bool { return v >= lo && v <= hi }
@@ -281,33 +302,116 @@ func (p Part) region(set, baseline *figures.Set) (lo, hi float64, err error) {
 	return of * (1 - p.Tolerance), of * (1 + p.Tolerance), nil
 }
 
-// obstacle says what stands against judging a figure as such: the conditions
-// under which it was measured are not those of the claim.
-func obstacle(set, baseline *figures.Set, m Measured) (Cause, string) {
+// obstacle is a condition under which figures were measured that is not the
+// claim's.
+type obstacle struct {
+	cause  Cause
+	reason string
+	grave  bool // an absolute claim cannot be judged under it; others, and absolute ones where it is not grave, are marked
+	any    bool // no claim can be judged under it, since the figure is another one
+}
+
+// obstacles are the conditions that stand against judging figures as such.
+func obstacles(set, baseline *figures.Set, m Measured) []obstacle {
 	if set.Kind == figures.KindPublished {
-		return "", ""
+		return nil
 	}
+	var all []obstacle
 	if set.SharedCores {
-		return CauseShared, "the roles share cores"
+		all = append(all, obstacle{cause: CauseShared, reason: "the roles share cores", grave: true})
 	}
 	if set.AppThreads > 1 {
-		return CauseConditions, fmt.Sprintf("up to %d of the candidates' cores are threads of one core", set.AppThreads)
+		all = append(all, obstacle{cause: CauseConditions, reason: fmt.Sprintf("up to %d of the candidates' cores are threads of one core", set.AppThreads), grave: true})
 	}
 	if set.Flavour != profile.FlavourPublished {
-		return CauseFlavour, fmt.Sprintf("flavour %s has other versions than the study", set.Flavour)
+		all = append(all, obstacle{cause: CauseFlavour, reason: fmt.Sprintf("flavour %s has other versions than the study", set.Flavour), grave: true})
 	}
+	other := obstacle{cause: CauseConditions}
+	var differences []string
 	for _, e := range m.estimates {
 		if e.Exact() {
 			continue
 		}
 		if b, ok := baseline.Get(e.Key); ok && b.Target > 0 && e.Target > 0 && b.Target != e.Target {
-			return CauseConditions, fmt.Sprintf("%s was measured at %d/s and the claim is about %d/s", scenario(e.Key), e.Target, b.Target)
+			all = append(all, obstacle{cause: CauseConditions, reason: fmt.Sprintf("%s was measured at %d/s and the claim is about %d/s", scenario(e.Key), e.Target, b.Target), grave: true})
 		}
 		if e.Key.Cores == 0 && baseline.AppCores > 0 && set.AppCores > 0 && set.AppCores != baseline.AppCores && limitedByCores(e.Key.Metric) {
-			return CauseConditions, fmt.Sprintf("the candidates had %d cores and the claim is about %d", set.AppCores, baseline.AppCores)
+			all = append(all, obstacle{cause: CauseConditions, reason: fmt.Sprintf("the candidates had %d cores and the claim is about %d", set.AppCores, baseline.AppCores), grave: true})
+		}
+		for _, d := range conditions(e, set, baseline) {
+			other.grave, other.any = other.grave || d.grave, other.any || d.any
+			if !slices.Contains(differences, d.text) {
+				differences = append(differences, d.text)
+			}
 		}
 	}
-	return "", ""
+	if len(differences) > 0 {
+		other.reason = "other conditions, the claim's in brackets: " + strings.Join(differences, ", ")
+		all = append(all, other)
+	}
+	return all
+}
+
+// difference is one condition of a figure that is not the claim's.
+type difference struct {
+	text       string // with the claim's in brackets
+	grave, any bool   // as of an obstacle
+}
+
+// conditions compares those of a figure with those of the study. What a figure
+// depends on: the CPU per request hardly on any of them; a latency, when
+// requests queue, and peak memory on the length of the window; rates, latencies
+// and cores used on connections and pool; and the extremes over all windows of
+// a ceiling mean something else when other connection counts were tried.
+func conditions(e figures.Estimate, set, baseline *figures.Set) []difference {
+	k, have, want := e.Key, set.Conditions, baseline.Conditions
+	if k.Candidate == "" { // the probe, and what is of a whole run
+		return nil
+	}
+	perRequest := k.Metric == figures.AppCPU || k.Metric == figures.DBCPU
+	memory := k.Metric == figures.PeakMiB
+	database := k.Scenario == "" || baseline.UsesDatabase(k.Scenario)
+	var all []difference
+	number := func(what string, have, want int, grave bool) {
+		if have > 0 && want > 0 && have != want {
+			all = append(all, difference{text: fmt.Sprintf("%d %s (%d)", have, what, want), grave: grave})
+		}
+	}
+	window := func(have, want float64, grave bool) {
+		if have > 0 && want > 0 && have != want {
+			all = append(all, difference{text: fmt.Sprintf("windows of %v s (%v s)", trim(have), trim(want)), grave: grave})
+		}
+	}
+	switch k.Phase {
+	case figures.PhaseRate:
+		latency := k.Metric == figures.P50 || k.Metric == figures.P99 || k.Metric == figures.P999
+		window(have.RateSeconds, want.RateSeconds, latency || memory)
+		number("connections", e.Connections, want.RateConnections, !perRequest)
+	case figures.PhaseCeiling:
+		window(have.CeilingSeconds, want.CeilingSeconds, !perRequest)
+		if k.Connections == 0 && len(have.CeilingConnections) > 0 && len(want.CeilingConnections) > 0 && !slices.Equal(have.CeilingConnections, want.CeilingConnections) {
+			extreme := slices.Contains([]string{figures.SpreadLow, figures.SpreadHigh, figures.CoresLow, figures.CoresHigh}, k.Metric)
+			all = append(all, difference{text: fmt.Sprintf("connections %s (%s)", join(have.CeilingConnections), join(want.CeilingConnections)), grave: !perRequest, any: extreme})
+		}
+	default:
+		return nil
+	}
+	size := func(what string, have, want int64, grave bool) {
+		if have > 0 && want > 0 && have != want {
+			all = append(all, difference{text: fmt.Sprintf("%s of %s (%s)", what, profile.Bytes(have), profile.Bytes(want)), grave: grave})
+		}
+	}
+	size("memory", have.AppMemory, want.AppMemory, memory || have.AppMemory < want.AppMemory && !perRequest)
+	if database {
+		number("database connections", have.Pool, want.Pool, !perRequest)
+		number("rows", have.Rows, want.Rows, k.Metric != figures.AppCPU && !memory)
+		size("database memory", have.DBMemory, want.DBMemory, have.DBMemory < want.DBMemory && !perRequest && !memory)
+	}
+	return all
+}
+
+func join(n []int) string {
+	return strings.Trim(strings.Join(strings.Fields(fmt.Sprint(n)), ", "), "[]")
 }
 
 func scenario(k figures.Key) string {

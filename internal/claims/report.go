@@ -2,6 +2,7 @@ package claims
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/percore/percore/internal/figures"
@@ -99,6 +100,22 @@ func (r Result) Deciding() *Finding {
 	return first
 }
 
+// Warnings are those of the comparison that decides: what the statistics could
+// not do, and which repetitions are missing.
+func (r Result) Warnings() []string {
+	f := r.Deciding()
+	if f == nil || f.Measured == nil {
+		return nil
+	}
+	var list []string
+	for _, w := range f.Measured.Warnings {
+		if !slices.Contains(list, w) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
 // margin is how far the value is from the border, relative to the border.
 func (f *Finding) margin() float64 {
 	best := -1.0
@@ -139,7 +156,11 @@ func (r Result) row() []string {
 	}
 	why := r.Reason
 	if len(r.Marks) > 0 {
-		why = strings.TrimPrefix(why+"; mark: "+strings.Join(r.Marks, "; "), "; ")
+		why += "; mark: " + strings.Join(r.Marks, "; ")
 	}
+	if list := r.Warnings(); len(list) > 0 {
+		why += "; warning: " + strings.Join(list, "; ")
+	}
+	why = strings.TrimPrefix(why, "; ")
 	return []string{r.ID, r.Says, string(r.Kind), measured, interval, published, why}
 }

@@ -107,11 +107,37 @@ func identity(run store.Run) *Set {
 			set.Database = &db
 		}
 	}
+	set.Conditions = conditions(run)
 	if run.Cloud != nil {
 		set.Region = run.Cloud.Region
 	}
 	set.Host.Label = cmp.Or(set.Host.Label, run.Profile.Name, run.ID)
 	return set
+}
+
+// conditions are those that the run's plan gives. Of several phases at a fixed
+// rate the first counts, as for the figures; the ceilings of all phases are one.
+func conditions(run store.Run) Conditions {
+	c := Conditions{
+		Pool: run.Profile.DatabaseConnections, Rows: run.Suite.Rows,
+		AppMemory: int64(run.Profile.Roles[profile.App].Memory), DBMemory: int64(run.Profile.Roles[profile.DB].Memory),
+	}
+	for _, p := range run.Preset.Phases {
+		switch p.Kind {
+		case profile.KindRate:
+			if c.RateConnections == 0 && len(p.Connections) > 0 {
+				c.RateSeconds, c.RateConnections = p.Window.Seconds(), p.Connections[0]
+			}
+		case profile.KindCeiling:
+			if len(c.CeilingConnections) == 0 || p.Window.Seconds() < c.CeilingSeconds {
+				c.CeilingSeconds = p.Window.Seconds()
+			}
+			c.CeilingConnections = append(c.CeilingConnections, p.Connections...)
+		}
+	}
+	slices.Sort(c.CeilingConnections)
+	c.CeilingConnections = slices.Compact(c.CeilingConnections)
+	return c
 }
 
 func hostOf(h store.HostFacts) Host {
@@ -407,6 +433,16 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 		}
 	}
 	first := cells[0]
+	have := 0
+	for _, c := range cells {
+		if len(c.evidence) > 0 {
+			have++
+		}
+	}
+	incomplete := ""
+	if have < len(cells) {
+		incomplete = fmt.Sprintf("%d of %d connection counts have evidence", have, len(cells))
+	}
 	bare := func(metric string) Key {
 		return Key{Suite: run.Suite.Name, Phase: PhaseCeiling, Metric: metric, Candidate: first.candidate, Scenario: first.scenario}
 	}
@@ -422,12 +458,14 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 		}
 	} else {
 		for _, e := range ceilingFigures(s, top, best(top.evidence), bare) {
+			e.Incomplete = strings.TrimPrefix(e.Incomplete+"; "+incomplete, "; ")
+			e.Incomplete = strings.TrimSuffix(e.Incomplete, "; ")
 			s.Put(e)
 		}
 	}
 	if spread > 0 {
 		for metric, v := range map[string]float64{SpreadLow: lowest, SpreadHigh: highest} {
-			s.Put(Estimate{Key: bare(metric), Value: v, Median: v, Lo: v, Hi: v, N: spread, Estimator: EstimatorCount})
+			s.Put(Estimate{Key: bare(metric), Value: v, Median: v, Lo: v, Hi: v, N: spread, Estimator: EstimatorCount, Incomplete: incomplete})
 		}
 	}
 }

@@ -49,9 +49,23 @@ type Set struct {
 	Scenarios   []string          `json:"scenarios"`
 	Databases   []string          `json:"database_scenarios"` // scenarios that use the database
 	Versions    map[string]string `json:"versions,omitempty"`
+	Conditions  Conditions        `json:"conditions"`
 
 	figures map[Key]Estimate
 	absent  map[Key]string
+}
+
+// Conditions are what figures depend on besides the machine. What is not known
+// is 0 or empty.
+type Conditions struct {
+	RateSeconds        float64 `json:"rate_window_s,omitempty"` // nominal length of the windows at a fixed rate
+	RateConnections    int     `json:"rate_connections,omitempty"`
+	CeilingSeconds     float64 `json:"ceiling_window_s,omitempty"`
+	CeilingConnections []int   `json:"ceiling_connections,omitempty"`  // those tried, ascending
+	Pool               int     `json:"database_connections,omitempty"` // of a candidate
+	Rows               int     `json:"rows,omitempty"`                 // seeded
+	AppMemory          int64   `json:"app_memory_bytes,omitempty"`
+	DBMemory           int64   `json:"db_memory_bytes,omitempty"`
 }
 
 // DatabaseHost is the machine on which the database ran.

@@ -465,7 +465,7 @@ func upper(s string) string {
 
 // claimOf shows the comparison that decided, and the others below it.
 func claimOf(r claims.Result) claimView {
-	v := claimView{ID: r.ID, Says: r.Says, Kind: kindWord(r.Kind), Basis: r.Basis, Reason: r.Reason, Marks: r.Marks, Measured: absent, Published: absent, Interval: absent}
+	v := claimView{ID: r.ID, Says: r.Says, Kind: kindWord(r.Kind), Basis: r.Basis, Reason: r.Reason, Marks: slices.Concat(r.Marks, r.Warnings()), Measured: absent, Published: absent, Interval: absent}
 	deciding := -1
 	for i, f := range r.Findings {
 		if f.Verdict == r.Verdict && (deciding < 0 || r.Findings[deciding].Measured == nil && f.Measured != nil) {
