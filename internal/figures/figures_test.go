@@ -280,6 +280,35 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A reading that cannot be is missing, with the reason, and the rest stands.
+func TestDamagedReadings(t *testing.T) {
+	k := Key{Suite: "oauth-events", Phase: PhaseRate, Metric: AppCPU, Candidate: "go", Scenario: "read"}
+	set := FromRun(run(), []store.WindowResult{
+		window("go", "read", 1, 1, -64, true), window("go", "read", 2, 1, 66, true), window("go", "read", 3, 1, math.Inf(1), true),
+		window("go", "auth", 1, 1, -1, true),
+	}, nil)
+	e, ok := set.Get(k)
+	if !ok || e.Value != 66 || e.N != 1 || e.Incomplete != "2 left out, recorded below zero or as no number" {
+		t.Errorf("%+v", e)
+	}
+	k.Scenario = "auth"
+	if e, ok := set.Get(k); ok || set.Why(k) != "damaged: 1 recorded value(s) below zero or no number" {
+		t.Errorf("%+v, %q", e, set.Why(k))
+	}
+	// A ceiling with a damaged counter keeps its rate.
+	r := run()
+	r.Preset.Phases = []profile.Phase{{ID: "ceiling", Kind: profile.KindCeiling, Repetitions: 1, Connections: []int{8}}}
+	w := window("go", "read", 1, 1, -3, true)
+	w.Phase, w.Kind, w.Connections, w.Target = "ceiling", profile.KindCeiling, 8, 0
+	set = FromRun(r, []store.WindowResult{w}, nil)
+	k.Phase, k.Scenario = PhaseCeiling, "read"
+	_, ok = set.Get(k)
+	k.Metric = Achieved
+	if _, rate := set.Get(k); ok || !rate {
+		t.Errorf("CPU there: %v, rate there: %v", ok, rate)
+	}
+}
+
 // A percentile over an even number of repetitions is one that was measured.
 func TestPercentilesAreNotAveraged(t *testing.T) {
 	e := Estimate{Key: Key{Metric: P99}, Estimator: EstimatorMedian, Samples: []Sample{{1, 2}, {2, 4}}}

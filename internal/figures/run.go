@@ -3,6 +3,7 @@ package figures
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -321,15 +322,57 @@ var windowFigures = []windowFigure{
 	{PeakMiB, "peak_bytes", EstimatorLargest, false, func(m *measure.Window) float64 { return float64(m.PeakBytes) / (1 << 20) }},
 }
 
+// has reports whether a window has a reading of the figure that can be one.
+func (f windowFigure) has(w store.WindowResult) bool {
+	return (f.name == "" || w.Measured.Has(f.name)) && !f.damaged(w)
+}
+
+// damaged reports whether the reading cannot be: none of the figures is below zero.
+func (f windowFigure) damaged(w store.WindowResult) bool {
+	v := f.of(w.Measured)
+	return !(v >= 0) || math.IsInf(v, 0)
+}
+
 // samples are the readings of a figure in the windows that have it.
 func (f windowFigure) samples(windows []store.WindowResult) []Sample {
 	var all []Sample
 	for _, w := range windows {
-		if f.name == "" || w.Measured.Has(f.name) {
+		if f.has(w) {
 			all = append(all, Sample{w.Repetition, f.of(w.Measured)})
 		}
 	}
 	return all
+}
+
+// why says why windows that passed have no reading of the figure, and damage
+// how many of them were left out because theirs cannot be.
+func (f windowFigure) why(windows []store.WindowResult) string {
+	if n := f.damage(windows); n > 0 {
+		return fmt.Sprintf("damaged: %d recorded value(s) below zero or no number", n)
+	}
+	return "not measured: the raw files do not hold it"
+}
+
+func (f windowFigure) damage(windows []store.WindowResult) int {
+	n := 0
+	for _, w := range windows {
+		if f.damaged(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// incomplete says which repetitions are missing from the figure of a cell.
+func (f windowFigure) incomplete(c *cell) string {
+	s := c.incomplete()
+	if n := f.damage(c.evidence); n > 0 {
+		if s != "" {
+			s += "; "
+		}
+		s += fmt.Sprintf("%d left out, recorded below zero or as no number", n)
+	}
+	return s
 }
 
 // rate files the figures of a fixed-rate cell. Where a preset has several rate
@@ -356,12 +399,12 @@ func (s *Set) rate(run store.Run, c *cell) {
 		if len(samples) == 0 {
 			why := c.why()
 			if len(c.evidence) > 0 {
-				why = "not measured: the raw files do not hold it"
+				why = f.why(c.evidence)
 			}
 			s.PutAbsent(k, why)
 			continue
 		}
-		e := Estimate{Key: k, Estimator: f.estimator, Samples: samples, Incomplete: c.incomplete()}
+		e := Estimate{Key: k, Estimator: f.estimator, Samples: samples, Incomplete: f.incomplete(c)}
 		e.fill(DisplayConfidence)
 		put(e)
 	}
@@ -475,12 +518,18 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 func ceilingFigures(s *Set, c *cell, b *store.WindowResult, key func(string) Key) []Estimate {
 	var all []Estimate
 	for _, f := range windowFigures {
-		if f.database && !s.UsesDatabase(c.scenario) || f.name != "" && !b.Measured.Has(f.name) {
+		if f.database && !s.UsesDatabase(c.scenario) {
+			continue
+		}
+		if !f.has(*b) {
+			if f.damaged(*b) {
+				s.PutAbsent(key(f.metric), f.why(c.evidence))
+			}
 			continue
 		}
 		e := Estimate{
 			Key: key(f.metric), Estimator: EstimatorBest, Samples: f.samples(c.evidence),
-			Connections: c.connections, Window: c.id(), Incomplete: c.incomplete(),
+			Connections: c.connections, Window: c.id(), Incomplete: f.incomplete(c),
 		}
 		e.fill(DisplayConfidence)
 		e.Value = f.of(b.Measured)
