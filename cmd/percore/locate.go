@@ -16,8 +16,11 @@ import (
 func (a *app) locate(arg string) (dir string, studys bool, err error) {
 	// A path needs no project around it.
 	if err := a.findRoot(); err != nil && (a.results == "" || arg == "") {
-		if _, statErr := os.Stat(arg); statErr != nil {
+		switch info, statErr := os.Stat(arg); {
+		case statErr != nil:
 			return "", false, err
+		case !info.IsDir():
+			return "", false, fail.Input("%s: this is a file; name a results folder", arg)
 		}
 	}
 	if dir, err = store.Find(a.results, arg); err != nil {

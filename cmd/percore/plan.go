@@ -3,6 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,18 +74,57 @@ func newPlanCmd(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.Float64Var(&r.Rate, "rate", 0, "target in requests per second")
+	flags.Var(&number{to: &r.Rate}, "rate", "target in requests per second")
 	flags.StringVar(&mix, "mix", "", "share of each scenario in the requests, as in read=0.5,write=0.5")
-	flags.Float64Var(&r.Headroom, "headroom", 0, "share of the capacity that stays free, from 0 to below 1")
-	flags.Float64Var(&r.Hardware, "hardware-factor", 0, "CPU per request of your host over the measured one's, from percore compare (default 1)")
+	flags.Var(&number{to: &r.Headroom, percent: true}, "headroom", "share of the capacity that stays free, as in 0.3 or 30%")
+	flags.Var(&number{to: &r.Hardware}, "hardware-factor", "CPU per request of your host over the measured one's, from percore compare (default 1)")
 	flags.StringVar(&r.Instance, "instance", "", "instance type, which gives cores, memory and a price")
 	flags.StringVar(&r.Region, "region", "", "region of the price (default "+sizing.DefaultRegion+")")
 	flags.StringVar(&prices, "prices", "", "read prices from this `FILE` instead of the shipped table")
 	flags.BoolVar(&live, "live-prices", false, "ask AWS's price list for the region instead of the shipped table (needs AWS credentials)")
 	flags.StringVar(&format, "format", "text", "text, md, csv or json")
 	a.noVerifyFlag(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fail.Input("%w; percore plan --help shows how to call it", err)
+	})
 	return cmd
 }
+
+// number is a flag that holds a number, and says in plain words when it is none.
+type number struct {
+	to      *float64
+	percent bool // 30% may be written for 0.3
+}
+
+// Set reads the number.
+func (n *number) Set(s string) error {
+	text, percent := strings.TrimSpace(s), false
+	if n.percent {
+		text, percent = strings.CutSuffix(text, "%")
+	}
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return errors.New("the number is too large")
+	case err != nil:
+		return errors.New("this is not a number")
+	case percent:
+		v /= 100
+	}
+	*n.to = v
+	return nil
+}
+
+// String is the number as a default is shown; none is set, so it is empty.
+func (n *number) String() string {
+	if n.to == nil || *n.to == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(*n.to, 'g', -1, 64)
+}
+
+// Type is what the help calls the value.
+func (n *number) Type() string { return "float" }
 
 // livePrices asks AWS what instances cost in a region today.
 func livePrices(ctx context.Context, region string) (sizing.Prices, error) {

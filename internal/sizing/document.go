@@ -3,6 +3,7 @@ package sizing
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,7 +29,7 @@ func (p Plan) Document() sheet.Document {
 		t.Header = append(t.Header, p.Currency+" a month", p.Currency+" per million")
 	}
 	for _, c := range p.Candidates {
-		row := []string{c.ID, show(c.CPU, 1), show(c.ByCPU, 1), show(c.ByInstance, 1), show(c.Instances, 0), show(c.DatabaseCores, 1), "-"}
+		row := []string{c.ID, show(c.CPU, 1), cores(c.ByCPU), cores(c.ByInstance), show(c.Instances, 0), cores(c.DatabaseCores), "-"}
 		if c.PeakMiB > 0 {
 			row[6] = fmt.Sprintf("%.0f", c.PeakMiB)
 		}
@@ -36,16 +37,35 @@ func (p Plan) Document() sheet.Document {
 			row = append(row, show(c.PerMonth, 2), show(c.PerMillion, 4))
 		}
 		t.Rows = append(t.Rows, row)
-		for _, m := range append(c.Missing, c.Remarks...) {
-			t.Notes = append(t.Notes, c.ID+": "+m)
-		}
-		if c.CapacityFrom != "" {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: %s/s on %d core(s), from the %s", c.ID, group(c.Capacity.Value), c.MeasuredAtCores, c.CapacityFrom))
-		}
 	}
+	t.Notes = p.notes()
 	d.Tables = []sheet.Table{t}
 	d.Findings = p.findings()
 	return d
+}
+
+// notes are what the candidates' rows leave out. What holds for several
+// candidates is said once.
+func (p Plan) notes() []string {
+	who := map[string][]string{} // note -> candidates
+	var order []string
+	for _, c := range p.Candidates {
+		all := slices.Concat(c.Missing, c.Remarks)
+		if c.CapacityFrom != "" {
+			all = append(all, fmt.Sprintf("%s/s on %d core(s), from the %s", group(c.Capacity.Value), c.MeasuredAtCores, c.CapacityFrom))
+		}
+		for _, m := range all {
+			if who[m] == nil {
+				order = append(order, m)
+			}
+			who[m] = append(who[m], c.ID)
+		}
+	}
+	var notes []string
+	for _, m := range order {
+		notes = append(notes, strings.Join(who[m], ", ")+": "+m)
+	}
+	return notes
 }
 
 // findings says what is cheapest and where the two ways of counting differ.
@@ -64,7 +84,7 @@ func (p Plan) findings() []string {
 			most = c
 		}
 		if c.ByCPU != nil && c.ByInstance != nil && c.ByInstance.Value > 1.15*c.ByCPU.Value {
-			all = append(all, fmt.Sprintf("%s needs %.1f cores of CPU time and %.1f cores of instances: it cannot use all the cores that it is given.", c.ID, c.ByCPU.Value, c.ByInstance.Value))
+			all = append(all, fmt.Sprintf("%s needs %.1f times as many cores by instance as by CPU time: it cannot use all the cores that it is given.", c.ID, c.ByInstance.Value/c.ByCPU.Value))
 		}
 	}
 	if least != nil && most.Instances.Value > least.Instances.Value {
@@ -72,22 +92,37 @@ func (p Plan) findings() []string {
 		if p.Priced {
 			s += fmt.Sprintf(", which is %s %.2f a month against %.2f", p.Currency, least.PerMonth.Value, most.PerMonth.Value)
 		}
+		if least.Instances.Hi >= most.Instances.Lo {
+			s += "; their ranges overlap, so this order is not certain"
+		}
 		all = append([]string{s + "."}, all...)
 	}
 	return all
 }
 
-// show writes a quantity with as many decimals, and its interval if it has one.
+// cores writes cores with one decimal, as the studies' tables do, and fewer than
+// a tenth of one so that they can be seen.
+func cores(a *Amount) string {
+	if a != nil && a.Value > 0 && a.Value < 0.1 {
+		return show(a, 4)
+	}
+	return show(a, 1)
+}
+
+// show writes a quantity with as many decimals, and its interval or spread if it
+// has one.
 func show(a *Amount, decimals int) string {
 	if a == nil {
 		return "-"
 	}
 	f := func(v float64) string { return strconv.FormatFloat(round(v, decimals), 'f', decimals, 64) }
-	if a.Confidence == 0 {
-		return f(a.Value)
-	}
 	level := ""
-	if a.Confidence < figures.VerdictConfidence {
+	switch {
+	case a.Spread:
+		level = ", spread"
+	case a.Confidence == 0:
+		return f(a.Value)
+	case a.Confidence < figures.VerdictConfidence:
 		level = " at " + figures.Percent(a.Confidence)
 	}
 	if f(a.Lo) == f(a.Hi) {

@@ -2,12 +2,14 @@ package sizing
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -76,15 +78,25 @@ func ReadPrices(path string) (Prices, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return Prices{}, fail.Input("%s: there is no such price table; name one like results/published/%s", path, published.PricesFile)
 	case err != nil:
-		return Prices{}, fmt.Errorf("reading the prices: %w", err)
+		return Prices{}, fail.Input("reading the prices: %w; name a file that can be read", err)
 	case info.IsDir():
 		return Prices{}, fail.Input("%s: this is a folder; name a price table like results/published/%s", path, published.PricesFile)
-	case info.Size() > maxPrices:
-		return Prices{}, fail.Input("%s: a file of %d bytes is too large for a price table; name another", path, info.Size())
+	case !info.Mode().IsRegular():
+		// Opening a FIFO may wait for ever, and a device may never end.
+		return Prices{}, fail.Input("%s: this is not a regular file; name a price table like results/published/%s", path, published.PricesFile)
 	}
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
+		return Prices{}, fail.Input("reading the prices: %w; name a file that can be read", err)
+	}
+	defer f.Close()
+	// Files of the kernel have no size before they are read.
+	data, err := io.ReadAll(io.LimitReader(f, maxPrices+1))
+	switch {
+	case err != nil:
 		return Prices{}, fmt.Errorf("reading the prices: %w", err)
+	case len(data) > maxPrices:
+		return Prices{}, fail.Input("%s: a file of more than %d MiB is too large for a price table; name another", path, maxPrices>>20)
 	}
 	return ParsePrices(path, data)
 }
@@ -97,8 +109,13 @@ func ParsePrices(name string, data []byte) (Prices, error) {
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
 	if err := dec.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
-		text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-		return bad("%s", text)
+		return bad("%s", plainly(err))
+	}
+	var more any
+	if err := dec.Decode(&more); err == nil {
+		return bad("it holds a second document after ---, which would not be read")
+	} else if !errors.Is(err, io.EOF) {
+		return bad("%s", plainly(err))
 	}
 	switch {
 	case len(p.Instances) == 0:
@@ -137,6 +154,22 @@ func ParsePrices(name string, data []byte) (Prices, error) {
 		return bad("address_per_hour: the price %v cannot be", v)
 	}
 	return p, nil
+}
+
+// plainly is the first line of what the YAML library says, without the names of
+// this program's types.
+func plainly(err error) string {
+	var typ *yaml.TypeError
+	var over *yaml.OverflowError
+	switch {
+	case errors.As(err, &typ) && typ.Token != nil:
+		what := map[reflect.Kind]string{reflect.Float64: "a number", reflect.Int: "a whole number", reflect.String: "a text"}[typ.DstType.Kind()]
+		return fmt.Sprintf("line %d: %q is not %s", typ.Token.Position.Line, typ.Token.Value, cmp.Or(what, "what belongs there"))
+	case errors.As(err, &over) && over.Token != nil:
+		return fmt.Sprintf("line %d: %s is too large a number", over.Token.Position.Line, over.SrcNum)
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return text
 }
 
 // Regions lists the regions that the table has prices for.

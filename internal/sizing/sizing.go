@@ -38,16 +38,17 @@ type Request struct {
 // DefaultRegion is where prices are taken from when no region is named.
 const DefaultRegion = "us-east-1"
 
-// Amount is a quantity with its interval.
+// Amount is a quantity with its interval, or with the spread of what it rests on.
 type Amount struct {
 	Value      float64 `json:"value"`
 	Lo         float64 `json:"lo"`
 	Hi         float64 `json:"hi"`
-	Confidence float64 `json:"confidence"` // 0 when there is no interval
+	Confidence float64 `json:"confidence"`       // of the interval from Lo to Hi; 0 when there is none
+	Spread     bool    `json:"spread,omitempty"` // Lo and Hi come from the least and the greatest repetition, with no confidence
 }
 
 func (a Amount) scale(by float64) Amount {
-	return Amount{a.Value * by, a.Lo * by, a.Hi * by, a.Confidence}
+	return Amount{a.Value * by, a.Lo * by, a.Hi * by, a.Confidence, a.Spread}
 }
 
 // invert gives 1/a.
@@ -55,13 +56,18 @@ func (a Amount) invert() Amount {
 	if !(a.Lo > 0) {
 		return Amount{Value: 1 / a.Value, Lo: 1 / a.Value, Hi: 1 / a.Value}
 	}
-	return Amount{1 / a.Value, 1 / a.Hi, 1 / a.Lo, a.Confidence}
+	return Amount{1 / a.Value, 1 / a.Hi, 1 / a.Lo, a.Confidence, a.Spread}
+}
+
+// finite reports whether the quantity and its bounds are numbers; nil is.
+func (a *Amount) finite() bool {
+	return a == nil || !math.IsInf(a.Value, 0) && !math.IsNaN(a.Value) && !math.IsInf(a.Lo, 0) && !math.IsNaN(a.Lo) && !math.IsInf(a.Hi, 0) && !math.IsNaN(a.Hi)
 }
 
 // roundUp counts whole machines.
 func (a Amount) roundUp() Amount {
 	up := func(v float64) float64 { return max(1, math.Ceil(v-1e-9)) }
-	return Amount{up(a.Value), up(a.Lo), up(a.Hi), a.Confidence}
+	return Amount{up(a.Value), up(a.Lo), up(a.Hi), a.Confidence, a.Spread}
 }
 
 // Plan is the answer.
@@ -93,14 +99,15 @@ type Candidate struct {
 	DatabaseCores   *Amount  `json:"database_cores,omitempty"`    // rate times database CPU, headroom included
 	PerMonth        *Amount  `json:"per_month,omitempty"`         // of the candidate's instances, 730 h
 	PerMillion      *Amount  `json:"per_million,omitempty"`       // requests
-	PeakMiB         float64  `json:"peak_mib,omitempty"`          // largest of its scenarios
+	PeakMiB         float64  `json:"peak_mib,omitempty"`          // largest of any scenario that was measured
 	CapacityFrom    string   `json:"capacity_from,omitempty"`     // where the capacity comes from
 	Missing         []string `json:"missing,omitempty"`           // what could not be planned, and why
 	Remarks         []string `json:"remarks,omitempty"`           // for the reader
 	MeasuredAtCores int      `json:"measured_at_cores,omitempty"` // of the capacity
 }
 
-// ParseMix reads read=0.5,write=0.5. Shares must add up to 1 within a thousandth.
+// ParseMix reads read=0.5,write=0.5. Shares must add up to 1 within a thousandth,
+// as rounded ones do, and are returned so that they do exactly.
 func ParseMix(s string) (map[string]float64, error) {
 	mix := map[string]float64{}
 	const form = "write it as read=0.5,write=0.5"
@@ -127,23 +134,37 @@ func ParseMix(s string) (map[string]float64, error) {
 		mix[name] = v
 		total += v
 	}
-	if math.Abs(total-1) > 0.001 {
+	if math.Abs(total-1) > 0.001+1e-9 {
 		return nil, fail.Input("mix %q: the shares add up to %.4g and not to 1; %s", s, total, form)
+	}
+	for name := range mix {
+		mix[name] /= total
 	}
 	return mix, nil
 }
+
+// Bounds of a request, beyond which nothing real is.
+const (
+	leastRate, greatestRate         = 1e-3, 1e9 // requests per second
+	greatestHeadroom                = 0.99
+	leastHardware, greatestHardware = 1e-3, 1e3
+)
 
 // Check refuses a request that cannot be planned.
 func (r Request) Check() error {
 	switch {
 	case math.IsNaN(r.Rate) || math.IsInf(r.Rate, 0) || r.Rate <= 0:
 		return fail.Input("a rate of %v requests per second cannot be planned for; give --rate a number above zero", r.Rate)
-	case r.Rate > 1e12:
+	case r.Rate < leastRate:
+		return fail.Input("a rate of %v requests per second keeps no machine busy; give --rate a number from %v", r.Rate, leastRate)
+	case r.Rate > greatestRate:
 		return fail.Input("a rate of %v requests per second is beyond any machine; give --rate a smaller one", r.Rate)
-	case math.IsNaN(r.Headroom) || r.Headroom < 0 || r.Headroom >= 1:
-		return fail.Input("a headroom of %v leaves nothing to work with; give --headroom a share from 0 to below 1", r.Headroom)
-	case math.IsNaN(r.Hardware) || math.IsInf(r.Hardware, 0) || r.Hardware < 0:
-		return fail.Input("a hardware factor of %v cannot be; give --hardware-factor a number above zero", r.Hardware)
+	case math.IsNaN(r.Headroom) || r.Headroom < 0:
+		return fail.Input("a headroom of %v cannot be; give --headroom a share from 0 to %v", r.Headroom, greatestHeadroom)
+	case r.Headroom > greatestHeadroom:
+		return fail.Input("a headroom of %v leaves nothing to work with; give --headroom a share from 0 to %v", r.Headroom, greatestHeadroom)
+	case r.Hardware != 0 && !(r.Hardware >= leastHardware && r.Hardware <= greatestHardware):
+		return fail.Input("a hardware factor of %v cannot be; give --hardware-factor a number from %v to %v", r.Hardware, leastHardware, float64(greatestHardware))
 	case len(r.Mix) == 0:
 		return fail.Input("the mix is empty; write it as read=0.5,write=0.5")
 	case r.Region != "" && r.Instance == "":
@@ -189,9 +210,29 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 	if p.Cores < 1 {
 		return Plan{}, fail.Input("%s does not say how many cores the candidates had; give --instance a type", set.Name)
 	}
+	var without []string // what is said of candidates that cannot be planned
+	reason := ""
 	for _, id := range set.Candidates {
-		p.Candidates = append(p.Candidates, p.candidate(set, id))
+		c := p.candidate(set, id)
+		for _, a := range []*Amount{c.CPU, c.ByCPU, c.Capacity, c.ByInstance, c.Instances, c.DatabaseCores, c.PerMonth, c.PerMillion} {
+			if !a.finite() {
+				return Plan{}, fail.Input("by the figures of %s the plan for %s is beyond any number; look at its figures with percore report", set.Name, id)
+			}
+		}
+		if c.Instances == nil {
+			_, _, why := perRequest(set, id, r.Mix, figures.AppCPU)
+			if sc, because, ok := strings.Cut(why, ": "); ok {
+				why = fmt.Sprintf("%s (%s)", sc, because)
+			}
+			reason = cmp.Or(reason, why)
+			without = append(without, fmt.Sprintf("%s is not planned: there is no evidence for %s.", id, why))
+		}
+		p.Candidates = append(p.Candidates, c)
 	}
+	if len(without) == len(p.Candidates) {
+		return Plan{}, fail.Input("%s holds no evidence for %s: nothing can be planned; name a run that measured it", set.Name, cmp.Or(reason, strings.Join(scenarios(r.Mix), " and ")))
+	}
+	p.First = without
 	p.say(set, prices)
 	return p, nil
 }
@@ -225,6 +266,8 @@ func (p *Plan) candidate(set *figures.Set, id string) Candidate {
 		by := scaled.invert().scale(r.Rate * float64(cores) * free)
 		c.ByInstance = &by
 	}
+	c.Remarks = append(c.Remarks, mixRemarks(set, id, r.Mix)...)
+	c.Remarks = append(c.Remarks, doubts(set, id, r.Mix)...)
 	need := c.ByInstance
 	if need == nil && c.ByCPU != nil {
 		need = c.ByCPU
@@ -246,15 +289,9 @@ func (p *Plan) candidate(set *figures.Set, id string) Candidate {
 		by := db.scale(r.Rate / 1e6 * free)
 		c.DatabaseCores = &by
 	}
-	for _, sc := range append(scenarios(r.Mix), "mix") {
-		for _, k := range []figures.Key{
-			{Suite: set.Suite, Phase: figures.PhaseRate, Metric: figures.PeakMiB, Candidate: id, Scenario: sc},
-			{Suite: set.Suite, Phase: figures.PhaseCeiling, Metric: figures.PeakMiB, Candidate: id, Scenario: sc},
-			{Suite: set.Suite, Phase: figures.PhaseCapacity, Metric: figures.PeakMiB, Candidate: id, Scenario: sc, Cores: set.AppCores},
-		} {
-			if e, ok := set.Get(k); ok {
-				c.PeakMiB = max(c.PeakMiB, e.Value)
-			}
+	for _, e := range set.All() {
+		if k := e.Key; k.Suite == set.Suite && k.Metric == figures.PeakMiB && k.Candidate == id && (k.Cores == 0 || k.Cores == set.AppCores) {
+			c.PeakMiB = max(c.PeakMiB, e.Value)
 		}
 	}
 	if p.MemoryGiB > 0 && c.PeakMiB > 0.8*p.MemoryGiB*1024 {
@@ -274,14 +311,83 @@ func scenarios(mix map[string]float64) []string {
 	return all
 }
 
+// halves is how far the shares of reads and writes may be from one half for
+// figures that were measured under half reads and half writes to be theirs.
+const halves = 0.005
+
 // underMix is a figure of the capacity phase, which loads with half reads and
-// half writes, where that is the mix and the set has it.
+// half writes, where that is the mix, nothing else is in it, and the set has it.
 func underMix(set *figures.Set, candidate string, mix map[string]float64, metric string) (figures.Estimate, bool) {
-	if mix["read"] != 0.5 || mix["write"] != 0.5 {
+	if !slices.Equal(scenarios(mix), []string{"read", "write"}) || math.Abs(mix["read"]-0.5) > halves {
 		return figures.Estimate{}, false
 	}
+	return halfAndHalf(set, candidate, metric)
+}
+
+func halfAndHalf(set *figures.Set, candidate, metric string) (figures.Estimate, bool) {
 	e, ok := set.Get(figures.Key{Suite: set.Suite, Phase: figures.PhaseCapacity, Metric: metric, Candidate: candidate, Scenario: "mix", Cores: set.AppCores})
 	return e, ok && e.Value > 0
+}
+
+// mixRemarks say on what a plan for a mix near half reads and half writes rests,
+// where a set has figures that were measured under that mix: with the mix on the
+// other side of the line they would be others.
+func mixRemarks(set *figures.Set, candidate string, mix map[string]float64) []string {
+	e, ok := halfAndHalf(set, candidate, figures.Achieved)
+	if !ok || mix["read"] == 0 || mix["write"] == 0 {
+		return nil
+	}
+	if _, taken := underMix(set, candidate, mix, figures.Achieved); !taken {
+		return []string{fmt.Sprintf("its scenarios were measured apart and are combined by their shares; measured together, as half reads and half writes, they reached %s/s on %d core(s), which is not in this plan", group(e.Value), set.AppCores)}
+	}
+	if mix["read"] != 0.5 {
+		return []string{"the figures are those of exactly half reads and half writes"}
+	}
+	return nil
+}
+
+// doubts are what the statistics say of the figures that a plan rests on:
+// repetitions that are missing, and those that are too few for an interval.
+func doubts(set *figures.Set, candidate string, mix map[string]float64) []string {
+	where := map[string][]string{} // sentence -> scenarios
+	var order []string
+	note := func(text, sc string) {
+		if where[text] == nil {
+			order = append(order, text)
+		}
+		if !slices.Contains(where[text], sc) {
+			where[text] = append(where[text], sc)
+		}
+	}
+	for _, of := range []struct{ phase, metric, at string }{
+		{figures.PhaseRate, figures.AppCPU, "at the fixed rate"}, {figures.PhaseRate, figures.DBCPU, "at the fixed rate"}, {figures.PhaseCeiling, figures.Achieved, "at the ceiling"},
+	} {
+		for _, sc := range scenarios(mix) {
+			if of.metric == figures.DBCPU && !set.UsesDatabase(sc) {
+				continue
+			}
+			e, ok := set.Get(figures.Key{Suite: set.Suite, Phase: of.phase, Metric: of.metric, Candidate: candidate, Scenario: sc})
+			if !ok || len(e.Samples) == 0 {
+				continue
+			}
+			if e.Incomplete != "" {
+				note(of.at+": "+e.Incomplete, sc)
+			}
+			switch {
+			case e.Estimator == figures.EstimatorMedian:
+				for _, w := range e.Warnings {
+					note(of.at+": "+w, sc)
+				}
+			case len(e.Samples) == 1:
+				note(of.at+": one repetition gives no spread", sc)
+			}
+		}
+	}
+	var all []string
+	for _, text := range order {
+		all = append(all, strings.Join(where[text], " and ")+" "+text)
+	}
+	return all
 }
 
 // perRequest is the CPU of one request of a mix: measured under this mix, or the
@@ -292,10 +398,10 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 		a := amount(e)
 		return &a, figures.PhaseCapacity, ""
 	}
-	var why string
+	reason := ""
 	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling} {
 		var parts []Amount
-		why = ""
+		why := ""
 		for _, sc := range scenarios(mix) {
 			if metric == figures.DBCPU && !set.UsesDatabase(sc) {
 				continue
@@ -304,6 +410,9 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 			e, ok := set.Get(k)
 			if !ok {
 				why = fmt.Sprintf("%s: %s", sc, set.Why(k))
+				if reason == "" || strings.HasSuffix(reason, figures.NotMeasured) && set.Why(k) != figures.NotMeasured {
+					reason = why // of the two phases the first that knows one
+				}
 				break
 			}
 			parts = append(parts, amount(e).scale(mix[sc]))
@@ -313,7 +422,7 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 			return &sum, phase, ""
 		}
 	}
-	return nil, "", why
+	return nil, "", reason
 }
 
 // capacity is what the measured cores carry of a mix. A capacity measured under
@@ -323,7 +432,7 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 func capacity(set *figures.Set, candidate string, mix map[string]float64) (*Amount, int, string, string) {
 	if e, ok := underMix(set, candidate, mix, figures.Achieved); ok {
 		a := amount(e)
-		return &a, set.AppCores, "capacity measured under this mix", ""
+		return &a, set.AppCores, "capacity measured under half reads and half writes", ""
 	}
 	var parts []Amount
 	for _, sc := range scenarios(mix) {
@@ -348,33 +457,42 @@ func capacity(set *figures.Set, candidate string, mix map[string]float64) (*Amou
 	return &sum, set.AppCores, from, ""
 }
 
-// amount is an estimate as a quantity. A best of several has no interval: the
-// range from its median to itself is what is known of it.
+// amount is an estimate as a quantity. A median has its interval. A best of
+// several has none; the spread of the repetitions stands beside it, from the
+// least to the greatest.
 func amount(e figures.Estimate) Amount {
 	if e.Estimator == figures.EstimatorMedian {
-		return Amount{e.Value, e.Lo, e.Hi, e.Confidence}
+		return Amount{Value: e.Value, Lo: e.Lo, Hi: e.Hi, Confidence: e.Confidence}
+	}
+	if len(e.Samples) > 1 {
+		lo, hi := e.Range()
+		return Amount{Value: e.Value, Lo: min(lo, e.Value), Hi: max(hi, e.Value), Spread: true}
 	}
 	return Amount{Value: e.Value, Lo: e.Value, Hi: e.Value}
 }
 
 // add sums quantities. The interval of the sum is the sum of the bounds, which
-// holds at least with what Bonferroni leaves of the confidences; where one of
-// them has no interval the sum has none.
+// holds at least with what Bonferroni leaves of the confidences. Where one of
+// them has a spread, what is left is a spread; where one has neither, the sum
+// has neither.
 func add(parts []Amount) Amount {
 	var s Amount
 	missing := 0.0
+	bounded := len(parts) > 0
 	for _, a := range parts {
 		s.Value += a.Value
 		s.Lo += a.Lo
 		s.Hi += a.Hi
-		if a.Confidence == 0 {
-			missing = 1
-		}
+		s.Spread = s.Spread || a.Spread
+		bounded = bounded && (a.Spread || a.Confidence > 0)
 		missing += 1 - a.Confidence
 	}
-	if s.Confidence = 1 - missing; len(parts) == 0 || s.Confidence <= 0 {
+	s.Confidence = max(0, 1-missing)
+	if s.Spread {
 		s.Confidence = 0
-		s.Lo, s.Hi = s.Value, s.Value
+	}
+	if !bounded || s.Confidence == 0 && !s.Spread {
+		return Amount{Value: s.Value, Lo: s.Value, Hi: s.Value}
 	}
 	return s
 }
@@ -401,9 +519,20 @@ func (p *Plan) say(set *figures.Set, prices Prices) {
 		p.First = append(p.First, set.Caveats...)
 	}
 	r := p.Request
+	measured := p.Host
+	if cpu := set.Host.CPUModel; cpu != "" && cpu != p.Host {
+		measured += " (" + cpu + ")"
+	}
+	if r.Instance != "" && r.Instance != set.Host.Instance {
+		s := fmt.Sprintf("%s was not measured: its core is taken for a core of %s", r.Instance, measured)
+		if r.Hardware != 1 {
+			s += fmt.Sprintf(" with %.4g times its CPU per request (--hardware-factor)", r.Hardware)
+		}
+		p.First = append(p.First, s+".")
+	}
 	core := fmt.Sprintf("A core does what a core of the measured host (%s) did", p.Host)
 	if r.Hardware != 1 {
-		core += fmt.Sprintf(", with %.2f times its CPU per request", r.Hardware)
+		core += fmt.Sprintf(", with %.4g times its CPU per request. The factor is of the candidates' host alone: database cores are those that were measured", r.Hardware)
 	} else {
 		core += "; if yours differs, take the factor from percore compare and give it as --hardware-factor"
 	}
@@ -419,7 +548,7 @@ func (p *Plan) say(set *figures.Set, prices Prices) {
 	if set.Kind == figures.KindPublished {
 		p.Assumptions = append(p.Assumptions, "Published figures are values without repetitions, so nothing here has an interval.")
 	} else {
-		p.Assumptions = append(p.Assumptions, "Intervals are those of the medians of CPU per request; of a mix they are sums of bounds. A ceiling, the best of its repetitions, has none.")
+		p.Assumptions = append(p.Assumptions, "Intervals are those of the medians of CPU per request; of a mix they are sums of bounds. A ceiling is the best of its repetitions and has no interval: what is called a spread comes from the least and the greatest repetition at its connection count, without a confidence.")
 	}
 	if set.Database != nil {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("Database cores are those of %s, on which the database ran.", set.Database.Label))

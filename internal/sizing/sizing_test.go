@@ -5,13 +5,18 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/percore/percore/internal/baseline"
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
 	"github.com/percore/percore/internal/figures/sheet"
+	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/store"
 )
 
 func studies(t testing.TB) *figures.Set {
@@ -179,8 +184,8 @@ func TestHardwareFactor(t *testing.T) {
 // A mix's interval is the sum of bounds with what is left of the confidence, and
 // none where a part has none.
 func TestIntervals(t *testing.T) {
-	a := Amount{10, 9, 11, 0.95}
-	s := add([]Amount{a, {20, 18, 22, 0.98}})
+	a := Amount{Value: 10, Lo: 9, Hi: 11, Confidence: 0.95}
+	s := add([]Amount{a, {Value: 20, Lo: 18, Hi: 22, Confidence: 0.98}})
 	if s.Lo != 27 || s.Hi != 33 || math.Abs(s.Confidence-0.93) > 1e-9 {
 		t.Errorf("%+v", s)
 	}
@@ -223,6 +228,12 @@ func TestBadRequests(t *testing.T) {
 		"headroom one":      {Rate: 1, Mix: read, Headroom: 1},
 		"headroom negative": {Rate: 1, Mix: read, Headroom: -0.1},
 		"headroom NaN":      {Rate: 1, Mix: read, Headroom: math.NaN()},
+		"rate too low":      {Rate: 1e-9, Mix: read},
+		"rate too high":     {Rate: 1e10, Mix: read},
+		"headroom near one": {Rate: 1, Mix: read, Headroom: 0.9999999999999999},
+		"hardware huge":     {Rate: 1, Mix: read, Hardware: 1e308},
+		"hardware tiny":     {Rate: 1, Mix: read, Hardware: 1e-9},
+		"hardware NaN":      {Rate: 1, Mix: read, Hardware: math.NaN()},
 		"hardware negative": {Rate: 1, Mix: read, Hardware: -1},
 		"unknown scenario":  {Rate: 1, Mix: map[string]float64{"delete": 1}},
 		"unknown instance":  {Rate: 1, Mix: read, Instance: "c9z.xlarge"},
@@ -233,7 +244,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, s := range []string{"", "read", "read=0.5", "read=0.5,write=0.6", "read=x", "read=-0.5,write=1.5", "read=0.5,read=0.5", "=1", "read=NaN", "read=0.5,,write=0.5", "read=1e400"} {
+	for _, s := range []string{"", "read", "read=0.5", "read=0.5,write=0.6", "read=0.5,write=0.5,auth=0.0011", "read=x", "read=-0.5,write=1.5", "read=0.5,read=0.5", "=1", "read=NaN", "read=0.5,,write=0.5", "read=1e400"} {
 		if mix, err := ParseMix(s); !fail.IsInput(err) {
 			t.Errorf("mix %q: %v, %v", s, mix, err)
 		}
@@ -339,7 +350,7 @@ func FuzzParseMix(f *testing.F) {
 		for _, v := range mix {
 			total += v
 		}
-		if math.Abs(total-1) > 0.0011 {
+		if math.Abs(total-1) > 1e-9 {
 			t.Fatalf("%q adds up to %v", s, total)
 		}
 	})
@@ -427,6 +438,195 @@ func TestDiskPrices(t *testing.T) {
 	for _, text := range []string{"disks: {r: {gib_month: 0, iops_month: 1, mib_s_month: 1}}", "disks: {r: {gib_month: 1, iops_month: .inf, mib_s_month: 1}}", "address_per_hour: -1", "address_per_hour: .nan"} {
 		if _, err := ParsePrices("x", []byte(head+text)); err == nil || !fail.IsInput(err) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// ran makes the set of a run on two cores with CPU per request and ceilings of
+// reads, by repetition.
+func ran(cpu, ceiling []float64) *figures.Set {
+	run := store.Run{ID: "r", Suite: profile.Suite{Name: "s", Scenarios: []profile.Scenario{{ID: "read", DB: true}}}, Candidates: []string{"go"}}
+	run.Profile.Roles = map[profile.Role]profile.Resources{profile.App: {CPUs: "0-1"}}
+	run.Preset.Phases = []profile.Phase{
+		{ID: "rate", Kind: profile.KindRate, Repetitions: len(cpu), Connections: []int{8}, Targets: map[string]int{"read": 100}},
+		{ID: "ceiling", Kind: profile.KindCeiling, Repetitions: 3, Connections: []int{8}},
+	}
+	var windows []store.WindowResult
+	for i, v := range cpu {
+		windows = append(windows, store.WindowResult{Attempt: 1, Window: store.Window{Phase: "rate", Kind: profile.KindRate, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Target: 100, Seconds: 1},
+			Measured: &measure.Window{Achieved: 100, AppCPUUS: v, AppCores: 1, DBCPUUS: v / 2}})
+	}
+	for i, v := range ceiling {
+		windows = append(windows, store.WindowResult{Attempt: 1, Window: store.Window{Phase: "ceiling", Kind: profile.KindCeiling, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Seconds: 1},
+			Measured: &measure.Window{Achieved: v, AppCPUUS: 100, AppCores: 2}})
+	}
+	return figures.FromRun(run, windows, nil)
+}
+
+// What is worked out from a ceiling carries the spread of its repetitions, and
+// what the statistics say of the figures reaches the reader.
+func TestSpreadAndDoubts(t *testing.T) {
+	read := map[string]float64{"read": 1}
+	p, err := Make(ran([]float64{100, 101, 102}, []float64{800, 1000, 900}), Request{Rate: 1000, Mix: read}, Prices{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := p.Candidates[0]
+	if a := *c.ByInstance; a != (Amount{Value: 2, Lo: 2, Hi: 2.5, Spread: true}) {
+		t.Errorf("cores by instance %+v", a)
+	}
+	if a := *c.Instances; a != (Amount{Value: 1, Lo: 1, Hi: 2, Spread: true}) || show(c.Instances, 0) != "1 (1 to 2, spread)" {
+		t.Errorf("instances %+v, %s", a, show(c.Instances, 0))
+	}
+	said := strings.Join(c.Remarks, "\n")
+	if want := "read at the fixed rate: 3 repetitions cannot give a 95 % interval"; strings.Count(said, want) != 1 {
+		t.Errorf("%q is not said once in\n%s", want, said)
+	}
+
+	p, err = Make(ran([]float64{100}, []float64{800, 1000}), Request{Rate: 1000, Mix: read}, Prices{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said = strings.Join(p.Candidates[0].Remarks, "\n")
+	for _, want := range []string{"one repetition gives no interval", "read at the ceiling: 2 of 3 repetitions measured"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not said in\n%s", want, said)
+		}
+	}
+
+	// A sum is a spread where a part of it is, and nothing where a part has neither.
+	s := add([]Amount{{Value: 10, Lo: 9, Hi: 11, Confidence: 0.95}, {Value: 5, Lo: 4, Hi: 5, Spread: true}})
+	if s != (Amount{Value: 15, Lo: 13, Hi: 16, Spread: true}) {
+		t.Errorf("%+v", s)
+	}
+	if s = add([]Amount{{Value: 5, Lo: 4, Hi: 5, Spread: true}, {Value: 1, Lo: 1, Hi: 1}}); s != (Amount{Value: 6, Lo: 6, Hi: 6}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The memory that a candidate needs is the largest that was seen, whichever
+// scenario of the mix it was filed under.
+func TestPeakMemory(t *testing.T) {
+	if c := plan(t, Request{Rate: 50000, Mix: map[string]float64{"read": 1}})["frankenphp"]; c.PeakMiB != 137 {
+		t.Errorf("peak memory %v MiB, the study prints 137", c.PeakMiB)
+	}
+}
+
+// Figures of half reads and half writes are those of a mix near it and of no
+// other, and where the plan changes there is a remark.
+func TestNearHalfAndHalf(t *testing.T) {
+	const together, apart, exactly = "half reads and half writes", "measured apart", "exactly half"
+	for _, c := range []struct {
+		mix          string
+		from, remark string
+	}{
+		{"read=0.5,write=0.5", together, ""},
+		{"read=0.4999,write=0.5001", together, exactly},
+		{"read=0.5,write=0.5,auth=0", together, ""},
+		{"read=0.5,write=0.5,auth=0.001", "combined by their shares", apart},
+		{"read=0.49,write=0.51", "combined by their shares", apart},
+		{"read=1", "ceiling of read", ""},
+	} {
+		mix, err := ParseMix(c.mix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := plan(t, Request{Rate: 30000, Mix: mix})["go"]
+		said := strings.Join(got.Remarks, "\n")
+		if !strings.Contains(got.CapacityFrom, c.from) || c.remark == "" && (strings.Contains(said, apart) || strings.Contains(said, exactly)) || !strings.Contains(said, c.remark) {
+			t.Errorf("%s: from %q, remarks %q", c.mix, got.CapacityFrom, said)
+		}
+	}
+	mix, err := ParseMix("read=0.5,write=0.5,auth=0.001")
+	if err != nil || math.Abs(mix["read"]+mix["write"]+mix["auth"]-1) > 1e-12 {
+		t.Errorf("%v, %v", mix, err)
+	}
+}
+
+// An instance type that was not measured is said before any figure, and that a
+// hardware factor leaves the database alone.
+func TestOtherInstance(t *testing.T) {
+	prices, err := ShippedPrices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Request{Rate: 1000, Mix: map[string]float64{"read": 1}, Instance: "c7g.large", Hardware: 1.3}
+	p, err := Make(studies(t), r, prices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := strings.Join(p.First, "\n"); first != "c7g.large was not measured: its core is taken for a core of Apple M4 Pro with 1.3 times its CPU per request (--hardware-factor)." {
+		t.Errorf("first: %s", first)
+	}
+	if said := strings.Join(p.Assumptions, "\n"); !strings.Contains(said, "database cores are those that were measured") {
+		t.Errorf("%s", said)
+	}
+	set := studies(t)
+	set.Host.Instance = "c7g.large"
+	if p, err = Make(set, r, prices); err != nil || len(p.First) != 0 {
+		t.Errorf("%v, %v", p.First, err)
+	}
+}
+
+// Where nothing can be planned there is no plan, and a candidate that cannot be
+// is named first.
+func TestNothingToPlan(t *testing.T) {
+	mix := map[string]float64{"read": 1}
+	set := ran(nil, nil)
+	if p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{}); !fail.IsInput(err) || !strings.Contains(err.Error(), "r holds no evidence for read (not measured): nothing can be planned") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	set = ran([]float64{100}, []float64{900})
+	set.Candidates = append(set.Candidates, "php-fpm")
+	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.AppCPU, Candidate: "php-fpm", Scenario: "read"}, "gate failed: steal")
+	p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{})
+	if err != nil || len(p.First) == 0 || p.First[0] != "php-fpm is not planned: there is no evidence for read (gate failed: steal)." {
+		t.Errorf("%v, %v", p.First, err)
+	}
+}
+
+func TestFewCoresCanBeSeen(t *testing.T) {
+	p, err := Make(studies(t), Request{Rate: 10, Mix: map[string]float64{"read": 1}}, Prices{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := sheet.Text(&out, p.Document()); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, " 0.0 ") || !strings.Contains(text, "0.0012") {
+		t.Errorf("%s", text)
+	}
+}
+
+// Only a regular file of bounded size is read: a FIFO would wait for ever.
+func TestPricesOfOtherFiles(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip(err)
+	}
+	large := filepath.Join(dir, "large.yaml")
+	if err := os.WriteFile(large, bytes.Repeat([]byte("# nothing\n"), maxPrices/10+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{fifo: "not a regular file", os.DevNull: "not a regular file", dir: "a folder", large: "too large", large + "/x": "reading the prices"} {
+		if _, err := ReadPrices(path); !fail.IsInput(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What is wrong with a table is said without the program's own types.
+func TestPricesInPlainWords(t *testing.T) {
+	const head = "currency: USD\ndate: x\nsource: x\n"
+	for text, want := range map[string]string{
+		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: cheap}}}":          `p: line 4: "cheap" is not a number;`,
+		"instances: {a: {arch: arm64, vcpus: 1, cores: x, memory_gib: 1, per_hour: {r: 1}}}":              `p: line 4: "x" is not a whole number;`,
+		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n---\na: b\n": `p: it holds a second document`,
+	} {
+		if _, err := ParsePrices("p", []byte(head+text)); !fail.IsInput(err) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}
 }
