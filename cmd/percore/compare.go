@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/baseline"
@@ -77,7 +79,14 @@ func (a *app) figures(arg string) (*figures.Set, error) {
 	if err := a.check(st); err != nil {
 		return nil, err
 	}
-	return figures.FromStore(st), nil
+	set := figures.FromStore(st)
+	// A copy of a run has the run's id; its folder tells the two apart.
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if real, err = filepath.Abs(real); err == nil {
+			set.Name = filepath.Base(real)
+		}
+	}
+	return set, nil
 }
 
 func newClaimsCmd(a *app) *cobra.Command {

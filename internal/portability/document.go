@@ -31,7 +31,7 @@ func (r Report) Document() sheet.Document {
 	}
 	d.Last = []string{
 		"Ratios are to the first column. Their intervals are at 90 %, by inversion of the Mann-Whitney U test on the repetitions; against a published value, which has no repetitions, they hold the other side's noise alone. Ceilings and peak memory are the best and the largest of their repetitions, and have none.",
-		"The hardware factor is the median of the ratios of CPU per request over candidates and scenarios; a residual is what a ratio is beyond it.",
+		"The hardware factor is the median of the ratios of CPU per request over candidates and scenarios, its interval that of this median over them; a residual is what a ratio is beyond the factor. The bounds of a residual hold the noise of its ratio and that of the factor.",
 	}
 	return d
 }

@@ -7,7 +7,8 @@
 // logarithms so that swapping the hosts inverts it. It is a median because one
 // candidate that travels badly must not bend it: up to half of the cells may be
 // off. What a cell's ratio is beyond the factor is its residual, and that is
-// what does not travel. A measure that depends on no candidate, RSA
+// what does not travel. It is told from noise by bounds that hold both the noise of the
+// cell and that of the factor. A measure that depends on no candidate, RSA
 // verifications per second on one core, checks the factor where both hosts
 // have it.
 //
@@ -69,7 +70,7 @@ type Database struct {
 	Reference string   `json:"reference"` // how sentences name the hosts
 	Host      string   `json:"host"`
 	Factor    Factor   `json:"factor"`
-	Neutral   *Neutral `json:"neutral,omitempty"`
+	Neutral   *Neutral `json:"neutral,omitempty"` // nil where a host has no such measure
 }
 
 // Factor is how much more CPU a request costs on one host than on another.
@@ -78,12 +79,20 @@ type Factor struct {
 	Lo         float64  `json:"lo"` // of the median over the cells
 	Hi         float64  `json:"hi"`
 	Confidence float64  `json:"confidence"` // 0 when there is no interval
+	Noise      Bounds   `json:"noise"`      // of the factor of these very cells, by their repetitions
 	Least      float64  `json:"least"`      // ratio of any cell
 	Greatest   float64  `json:"greatest"`
 	Cells      int      `json:"cells"`
 	Candidates int      `json:"candidates"`
 	Phase      string   `json:"phase"` // whose CPU per request it was fitted on
 	Warnings   []string `json:"warnings,omitempty"`
+}
+
+// Bounds hold a value with a probability; 0 means that there are none.
+type Bounds struct {
+	Lo         float64 `json:"lo"`
+	Hi         float64 `json:"hi"`
+	Confidence float64 `json:"confidence"`
 }
 
 // Neutral compares the factor with a measure that no candidate has a part in.
@@ -96,7 +105,8 @@ type Neutral struct {
 // NeutralTolerance is how far the factor may be from the neutral measure's.
 const NeutralTolerance = 0.1
 
-// Residual is what a cell's ratio is beyond the factor.
+// Residual is what a cell's ratio is beyond the factor. Its bounds are those of
+// the ratio over those of the factor's noise.
 type Residual struct {
 	Figure     figures.Key      `json:"figure"`
 	Ratio      figures.Quotient `json:"ratio"`
@@ -114,6 +124,7 @@ const (
 	OutsideNoise Noise = "outside noise"
 	WithinNoise  Noise = "within noise"
 	CannotTell   Noise = "too few repetitions"
+	TooFewCells  Noise = "too few combinations" // in common: the factor is theirs
 )
 
 // Worth is the residual below which a planner need not care.
@@ -148,6 +159,11 @@ func Compare(sets ...*figures.Set) (Report, error) {
 		}
 	}
 	for i, s := range sets[1:] {
+		for _, g := range gaps(sets[0], s) {
+			if !slices.Contains(r.Mismatches, g) {
+				r.Mismatches = append(r.Mismatches, g)
+			}
+		}
 		r.Pairs = append(r.Pairs, pair(sets[0], s, r.Labels[0], r.Labels[i+1]))
 	}
 	return r, nil
@@ -187,23 +203,92 @@ func keys(sets []*figures.Set, phase, metric string) []figures.Key {
 			}
 		}
 	}
-	rank := func(names func(*figures.Set) []string, name string) int {
-		for _, s := range sets {
-			if i := slices.Index(names(s), name); i >= 0 {
-				return i
-			}
+	candidates, scenarios := union(sets, candidatesOf), union(sets, scenariosOf)
+	rank := func(names []string, name string) int {
+		if i := slices.Index(names, name); i >= 0 {
+			return i
 		}
-		return 1 << 10
+		return len(names)
 	}
-	candidates := func(s *figures.Set) []string { return s.Candidates }
-	scenarios := func(s *figures.Set) []string { return s.Scenarios }
 	slices.SortStableFunc(all, func(a, b figures.Key) int {
-		if d := rank(candidates, a.Candidate) - rank(candidates, b.Candidate); d != 0 {
-			return d
-		}
-		return rank(scenarios, a.Scenario) - rank(scenarios, b.Scenario)
+		return cmp.Or(rank(candidates, a.Candidate)-rank(candidates, b.Candidate), rank(scenarios, a.Scenario)-rank(scenarios, b.Scenario))
 	})
 	return all
+}
+
+func candidatesOf(s *figures.Set) []string { return s.Candidates }
+func scenariosOf(s *figures.Set) []string  { return s.Scenarios }
+
+// union are the names of all sets, in the order in which they first appear.
+func union(sets []*figures.Set, names func(*figures.Set) []string) []string {
+	var all []string
+	for _, s := range sets {
+		for _, name := range names(s) {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// gaps says which combinations of candidate and scenario only one of two sets
+// has the CPU per request of, and why: the factor does not rest on them.
+func gaps(a, b *figures.Set) []string {
+	phase := figures.PhaseRate
+	if f, _ := fitAny(a, b, figures.AppCPU); f != nil {
+		phase = f.Phase
+	}
+	both := []*figures.Set{a, b}
+	scenarios := union(both, scenariosOf)
+	var said []string
+	for _, s := range both {
+		for _, candidate := range union(both, candidatesOf) {
+			known := 0                       // scenarios that either set knows of for the candidate
+			missing := map[string][]string{} // reason -> scenarios
+			var order []string
+			for _, sc := range scenarios {
+				k := figures.Key{Suite: a.Suite, Phase: phase, Metric: figures.AppCPU, Candidate: candidate, Scenario: sc}
+				_, inA := a.Get(k)
+				_, inB := b.Get(k)
+				if !inA && !inB && a.Why(k) == figures.NotMeasured && b.Why(k) == figures.NotMeasured {
+					continue
+				}
+				known++
+				if _, ok := s.Get(k); ok {
+					continue
+				}
+				why := s.Why(k)
+				if missing[why] == nil {
+					order = append(order, why)
+				}
+				missing[why] = append(missing[why], sc)
+			}
+			for _, why := range order {
+				what, was, has := candidate, "was", "has"
+				if n := len(missing[why]); n < known {
+					what += "'s " + list(missing[why])
+					if n > 1 {
+						was, has = "were", "have"
+					}
+				}
+				if why == figures.NotMeasured {
+					said = append(said, fmt.Sprintf("%s %s not measured in %s: no ratio rests on that.", what, was, s.Name))
+				} else {
+					said = append(said, fmt.Sprintf("%s %s no evidence in %s (%s): no ratio rests on that.", what, has, s.Name, why))
+				}
+			}
+		}
+	}
+	return said
+}
+
+// list writes names as a sentence has them.
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 func cell(sets []*figures.Set, k figures.Key) Cell {
@@ -319,9 +404,11 @@ func pair(a, b *figures.Set, labelA, labelB string) Pair {
 			p.Database = &Database{Reference: cmp.Or(hostA.Label, labelA), Host: cmp.Or(hostB.Label, labelB), Factor: *f, Neutral: neutral(hostA, hostB, *f)}
 		}
 	}
-	p.say(a, labelA, labelB)
+	p.say(a, b, labelA, labelB)
 	return p
 }
+
+const neutralMeasure = "RSA-2048 verifications per second on one core"
 
 // neutral predicts the factor from what no candidate has a part in, nil where a
 // host was not asked.
@@ -330,7 +417,7 @@ func neutral(a, b figures.Host, f Factor) *Neutral {
 		return nil
 	}
 	predicted := a.RSAVerifyPerS / b.RSAVerifyPerS
-	return &Neutral{"RSA-2048 verifications per second on one core", predicted, math.Abs(math.Log(f.Value/predicted)) <= math.Log(1+NeutralTolerance)}
+	return &Neutral{neutralMeasure, predicted, math.Abs(math.Log(f.Value/predicted)) <= math.Log(1+NeutralTolerance)}
 }
 
 // fitAny fits the factor on the first phase in which both sets have a metric of
@@ -347,7 +434,8 @@ func fitAny(a, b *figures.Set, metric string) (*Factor, []Residual) {
 // fit fits the factor on the CPU per request of one phase, and gives the ratios
 // that it was fitted on.
 func fit(a, b *figures.Set, phase, metric string) (*Factor, []Residual) {
-	var logs []float64
+	var logs, lows, highs []float64
+	confidence := 1.0 // of the ratio that reaches the least
 	var ratios []Residual
 	candidates := map[string]bool{}
 	for _, k := range keys([]*figures.Set{a, b}, phase, metric) {
@@ -358,6 +446,10 @@ func fit(a, b *figures.Set, phase, metric string) (*Factor, []Residual) {
 		}
 		q := figures.Compare(y, x, figures.VerdictConfidence)
 		logs = append(logs, math.Log(q.Value))
+		lows, highs = append(lows, math.Log(q.Lo)), append(highs, math.Log(q.Hi))
+		if confidence = min(confidence, q.Confidence); !(q.Lo > 0) {
+			confidence = 0
+		}
 		candidates[k.Candidate] = true
 		ratios = append(ratios, Residual{Figure: k, Ratio: q})
 	}
@@ -370,6 +462,13 @@ func fit(a, b *figures.Set, phase, metric string) (*Factor, []Residual) {
 		Least: math.Exp(slices.Min(logs)), Greatest: math.Exp(slices.Max(logs)),
 		Cells: len(logs), Candidates: len(candidates), Phase: phase,
 	}
+	if c := medianHolds(f.Cells, confidence); c > 0 {
+		f.Noise = Bounds{
+			Lo:         math.Exp(figures.MedianOf(lows, figures.DisplayConfidence).Median),
+			Hi:         math.Exp(figures.MedianOf(highs, figures.DisplayConfidence).Median),
+			Confidence: c,
+		}
+	}
 	if f.Candidates < 2 {
 		f.Warnings = append(f.Warnings, "with one candidate in common, its own difference cannot be told from the hardware's")
 	}
@@ -379,11 +478,45 @@ func fit(a, b *figures.Set, phase, metric string) (*Factor, []Residual) {
 	return f, ratios
 }
 
-// of takes the residual of a ratio.
+// medianHolds is the least probability with which the median of n values lies
+// between the median of their lower and that of their upper bounds, where each
+// value lies between its own, independently of the others, with the confidence.
+// The median of the lower bounds is above that of the values only where at least
+// half of them are above theirs.
+func medianHolds(n int, confidence float64) float64 {
+	if n == 0 || confidence <= 0 {
+		return 0
+	}
+	tail := (1 - confidence) / 2
+	miss := 0.0
+	for k := (n + 1) / 2; k <= n; k++ {
+		miss += math.Exp(logChoose(n, k)) * math.Pow(tail, float64(k)) * math.Pow(1-tail, float64(n-k))
+	}
+	return max(0, 1-2*miss)
+}
+
+func logChoose(n, k int) float64 {
+	g := func(v int) float64 { l, _ := math.Lgamma(float64(v + 1)); return l }
+	return g(n) - g(k) - g(n-k)
+}
+
+// enough is the confidence that the bounds of the factor's noise must have for
+// residuals to be told from noise: with one or two cells in common the factor is
+// theirs.
+const enough = 0.95
+
+// of takes the residual of a ratio. The confidence is what Bonferroni leaves of
+// those of the ratio and of the factor.
 func (r *Residual) of(f Factor) {
-	r.Value, r.Lo, r.Hi, r.Confidence = r.Ratio.Value/f.Value, r.Ratio.Lo/f.Value, r.Ratio.Hi/f.Value, r.Ratio.Confidence
+	r.Value = r.Ratio.Value / f.Value
+	r.Lo, r.Hi, r.Confidence = r.Value, r.Value, 0
+	if c := r.Ratio.Confidence + f.Noise.Confidence - 1; r.Ratio.Confidence > 0 && f.Noise.Confidence > 0 && c > 0 {
+		r.Lo, r.Hi, r.Confidence = r.Ratio.Lo/f.Noise.Hi, r.Ratio.Hi/f.Noise.Lo, c
+	}
 	switch {
-	case r.Confidence < figures.VerdictConfidence:
+	case r.Ratio.Confidence >= figures.VerdictConfidence && f.Noise.Confidence < enough && f.Cells < 3:
+		r.Noise = TooFewCells
+	case r.Ratio.Confidence < figures.VerdictConfidence || f.Noise.Confidence < enough:
 		r.Noise = CannotTell
 	case r.Lo > 1 || r.Hi < 1:
 		r.Noise = OutsideNoise
@@ -393,11 +526,20 @@ func (r *Residual) of(f Factor) {
 }
 
 // say writes the findings.
-func (p *Pair) say(a *figures.Set, labelA, labelB string) {
+func (p *Pair) say(a, b *figures.Set, labelA, labelB string) {
 	f := p.Factor
+	var fitted []string
+	for _, r := range p.Residuals {
+		if !slices.Contains(fitted, r.Figure.Candidate) {
+			fitted = append(fitted, r.Figure.Candidate)
+		}
+	}
 	all := "every candidate needs"
-	if f.Candidates == 1 {
-		all = p.Residuals[0].Figure.Candidate + " needs"
+	switch {
+	case len(fitted) == 1:
+		all = fitted[0] + " needs"
+	case len(fitted) < len(union([]*figures.Set{a, b}, candidatesOf)):
+		all = "each of " + list(fitted) + " needs"
 	}
 	spread := f.spread()
 	if math.Abs(math.Log(f.Value)) < math.Log(1+Worth) {
@@ -407,20 +549,27 @@ func (p *Pair) say(a *figures.Set, labelA, labelB string) {
 	}
 	if p.Neutral != nil {
 		p.Findings = append(p.Findings, p.Neutral.says())
+	} else {
+		p.Findings = append(p.Findings, "That factor stands unchecked: "+unmeasured(a.Host, b.Host, labelA, labelB)+".")
 	}
 	if db := p.Database; db != nil {
 		p.Findings = append(p.Findings, fmt.Sprintf("The database on %s needs %.2f× the CPU per request of that on %s (%s).", db.Host, db.Factor.Value, db.Reference, db.Factor.spread()))
 		if db.Neutral != nil {
 			p.Findings = append(p.Findings, "Of the databases' hosts "+db.Neutral.says())
+		} else {
+			p.Findings = append(p.Findings, "The databases' factor stands unchecked: "+unmeasured(a.DatabaseHost(), b.DatabaseHost(), db.Reference, db.Host)+".")
 		}
 	}
 	predicts := labelA + " predicts"
 	if a.Kind == figures.KindPublished {
 		predicts = "the study predicts"
 	}
-	outside, unknown := 0, 0
+	outside, unknown, few := 0, 0, 0
 	for _, r := range p.Residuals {
 		switch {
+		case r.Noise == TooFewCells:
+			unknown++
+			few++
 		case r.Noise == CannotTell:
 			unknown++
 		case r.Noise == OutsideNoise && math.Abs(r.Value-1) >= Worth:
@@ -434,22 +583,56 @@ func (p *Pair) say(a *figures.Set, labelA, labelB string) {
 		}
 	}
 	switch told := len(p.Residuals) - unknown; {
+	case told == 0 && few > 0:
+		p.Findings = append(p.Findings, fmt.Sprintf("With %d combination(s) in common a candidate's own difference cannot be told from the hardware's.", f.Cells))
 	case told == 0:
 		p.Findings = append(p.Findings, "There are too few repetitions to tell a candidate's own difference from noise: 3 in both, or 5 against the study's figures, are needed.")
 	case outside == 0:
 		p.Findings = append(p.Findings, fmt.Sprintf("After that factor nothing differs from what %s beyond noise in %d of %d combinations.", predicts, told, len(p.Residuals)))
+	}
+	if told := len(p.Residuals) - unknown; outside > 0 && told > 1 {
+		p.Findings = append(p.Findings, fmt.Sprintf("Each is held against noise by itself: of %d comparisons, noise alone may put up to %.1f outside on average.", told, p.byChance()))
 	}
 	if unknown > 0 && unknown < len(p.Residuals) {
 		p.Findings = append(p.Findings, fmt.Sprintf("For %d combination(s) there are too few repetitions to tell.", unknown))
 	}
 }
 
-// spread says on what the factor rests.
+// byChance bounds how many comparisons noise alone puts outside on average.
+func (p *Pair) byChance() float64 {
+	n := 0.0
+	for _, r := range p.Residuals {
+		if r.Noise == OutsideNoise || r.Noise == WithinNoise {
+			n += 1 - r.Confidence
+		}
+	}
+	return n
+}
+
+// spread says on what the factor rests, and how well it is known.
 func (f Factor) spread() string {
 	if f.Cells == 1 {
 		return "by one combination of candidate and scenario"
 	}
-	return fmt.Sprintf("over %d combinations of candidate and scenario it is between %.2f× and %.2f×", f.Cells, f.Least, f.Greatest)
+	interval := ""
+	if f.Confidence > 0 {
+		interval = fmt.Sprintf("%s interval %.3f to %.3f; ", figures.Percent(f.Confidence), f.Lo, f.Hi)
+	}
+	return fmt.Sprintf("%sover %d combinations of candidate and scenario it is between %.2f× and %.2f×", interval, f.Cells, f.Least, f.Greatest)
+}
+
+// unmeasured says which host lacks the measure that checks a factor.
+func unmeasured(a, b figures.Host, labelA, labelB string) string {
+	var without []string
+	for _, h := range []struct {
+		rsa   float64
+		label string
+	}{{a.RSAVerifyPerS, labelA}, {b.RSAVerifyPerS, labelB}} {
+		if !(h.rsa > 0) {
+			without = append(without, h.label)
+		}
+	}
+	return "there are no " + neutralMeasure + " of " + list(without)
 }
 
 // says whether the measure agrees with the factor.

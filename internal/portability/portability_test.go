@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -19,8 +20,9 @@ import (
 )
 
 // onHost makes a run whose CPU per request is the published one times a factor
-// of the host and one of each candidate and scenario.
-func onHost(t *testing.T, label string, repetitions int, host float64, own map[string]float64) *figures.Set {
+// of the host and one of each candidate and scenario. Its noise is a pattern, or
+// drawn from a normal distribution where a source is given.
+func onHost(t *testing.T, label string, repetitions int, host float64, own map[string]float64, source ...*rand.Rand) *figures.Set {
 	t.Helper()
 	base, err := baseline.Set()
 	if err != nil {
@@ -45,6 +47,9 @@ func onHost(t *testing.T, label string, repetitions int, host float64, own map[s
 			}
 			for rep := 1; rep <= repetitions; rep++ {
 				noise := 1 + 0.004*float64((rep*3+len(c)+len(sc.ID))%5-2)
+				if len(source) > 0 {
+					noise = 1 + 0.02*source[0].NormFloat64()
+				}
 				windows = append(windows, store.WindowResult{Attempt: 1,
 					Window:   store.Window{Phase: "rate", Kind: profile.KindRate, Candidate: c, Scenario: sc.ID, Repetition: rep, Connections: 256, Target: 10000, Seconds: 60},
 					Measured: &measure.Window{Achieved: 10000, OK: 600000, Answered: 600000, AppCPUUS: e.Value * factor * noise, P99MS: 2}})
@@ -285,5 +290,160 @@ func TestThreeSets(t *testing.T) {
 	}
 	if fmt.Sprint(r.Cells[0].Figure.Candidate) != "go" {
 		t.Errorf("the first candidate is %s", r.Cells[0].Figure)
+	}
+}
+
+// A host without the neutral measure is named, and what only one set has is
+// said first.
+func TestWhatIsMissingIsSaid(t *testing.T) {
+	two, some := onHost(t, "b", 5, 1.3, nil), onHost(t, "c", 5, 1.3, nil)
+	two.Candidates = []string{"go", "php-fpm"}
+	two, some = without(t, two, "frankenphp", figures.NotMeasured), without(t, some, "go", "gate failed: steal")
+	two.Host.RSAVerifyPerS = 50000
+	r, err := Compare(published(t), two, some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := strings.Join(r.Mismatches, "\n")
+	for _, want := range []string{"frankenphp was not measured in b-run", "go has no evidence in c-run (gate failed: steal)"} {
+		if strings.Count(first, want) != 1 {
+			t.Errorf("%q is not said once in\n%s", want, first)
+		}
+	}
+	for i, want := range []string{"On b each of go and php-fpm needs 1.30×", "On c each of frankenphp and php-fpm needs 1.30×"} {
+		said := strings.Join(r.Pairs[i].Findings, "\n")
+		hosts := []string{"of Apple M4 Pro.", "of Apple M4 Pro and c."}
+		if !strings.Contains(said, want) || !strings.Contains(said, "stands unchecked: there are no RSA-2048 verifications per second on one core "+hosts[i]) {
+			t.Errorf("%s", said)
+		}
+	}
+}
+
+// without takes the CPU per request of a candidate out of a set.
+func without(t *testing.T, s *figures.Set, candidate, why string) *figures.Set {
+	t.Helper()
+	out := figures.NewSet(s.Name, s.Kind)
+	out.Suite, out.Flavour, out.Protocol, out.AppCores, out.Host = s.Suite, s.Flavour, s.Protocol, s.AppCores, s.Host
+	out.Candidates, out.Scenarios, out.Databases = s.Candidates, s.Scenarios, s.Databases
+	for _, e := range s.All() {
+		if e.Key.Candidate != candidate {
+			out.Put(e)
+		} else if why != figures.NotMeasured {
+			out.PutAbsent(e.Key, why)
+		}
+	}
+	return out
+}
+
+// Rows come in the order in which candidates first appear, whatever the first
+// set lacks.
+func TestOrderOfRows(t *testing.T) {
+	a, b := without(t, onHost(t, "a", 3, 1, nil), "go", figures.NotMeasured), onHost(t, "b", 3, 1, nil)
+	a.Candidates = []string{"frankenphp", "php-fpm"}
+	var order []string
+	for _, k := range keys([]*figures.Set{a, b}, figures.PhaseRate, figures.AppCPU) {
+		order = append(order, k.Candidate+"/"+k.Scenario)
+	}
+	want := "frankenphp/auth frankenphp/read frankenphp/write php-fpm/auth php-fpm/read php-fpm/write go/auth go/read go/write"
+	if got := strings.Join(order, " "); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The printed factor has its interval, and a finding says how much of it noise
+// alone may be.
+func TestFactorsIntervalIsPrinted(t *testing.T) {
+	r, err := Compare(published(t), onHost(t, "b", 5, 1.3, map[string]float64{"go/read": 1.12}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "md"} {
+		var out bytes.Buffer
+		if err := sheet.Write(&out, format, r.Document(), r); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(out.String()), " ")
+		for _, want := range []string{"96 % interval 1.", "of 9 comparisons, noise alone may put up to 0.6 outside on average"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", format, want, text)
+			}
+		}
+	}
+}
+
+// Of comparisons of pure noise few have anything outside it, although each has
+// nine cells.
+func TestPureNoise(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		a    func(*rand.Rand) *figures.Set
+		reps int
+	}{
+		{"against the study", func(*rand.Rand) *figures.Set { return published(t) }, 5},
+		{"three in both", func(r *rand.Rand) *figures.Set { return onHost(t, "a", 3, 1, nil, r) }, 3},
+		{"five in both", func(r *rand.Rand) *figures.Set { return onHost(t, "a", 5, 1, nil, r) }, 5},
+	} {
+		r := rand.New(rand.NewPCG(1, 2))
+		const rounds = 200
+		wrong := 0
+		for range rounds {
+			p := pair(c.a(r), onHost(t, "b", c.reps, 1.3, nil, r), "a", "b")
+			if slices.ContainsFunc(p.Residuals, func(x Residual) bool { return x.Noise == OutsideNoise }) {
+				wrong++
+			}
+			if slices.ContainsFunc(p.Residuals, func(x Residual) bool { return x.Noise == CannotTell }) {
+				t.Fatalf("%s: %+v", c.name, p.Residuals)
+			}
+		}
+		t.Logf("%s: %d of %d", c.name, wrong, rounds)
+		if wrong > rounds/10 {
+			t.Errorf("%s: %d of %d comparisons of noise have something outside it", c.name, wrong, rounds)
+		}
+	}
+}
+
+// The bounds of the median hold it by the binomial distribution.
+func TestMedianHolds(t *testing.T) {
+	for _, c := range []struct {
+		n          int
+		confidence float64
+		want       float64
+	}{
+		{0, 0.9, 0}, {3, 0, 0}, {1, 0.9, 0.9}, {2, 0.9, 1 - 2*(2*0.05*0.95+0.05*0.05)}, {3, 0.9, 1 - 2*(3*0.05*0.05*0.95+0.05*0.05*0.05)},
+	} {
+		if got := medianHolds(c.n, c.confidence); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%d at %v: %v, want %v", c.n, c.confidence, got, c.want)
+		}
+	}
+	if got := medianHolds(9, 0.9375); got < 0.9999 {
+		t.Errorf("nine cells: %v", got)
+	}
+}
+
+// With one combination in common the factor is its own, and no residual is told
+// from noise, however many repetitions there are.
+func TestOneCombination(t *testing.T) {
+	b := onHost(t, "b", 5, 1.3, nil)
+	for _, c := range []string{"frankenphp", "php-fpm"} {
+		b = without(t, b, c, figures.NotMeasured)
+	}
+	one := figures.NewSet("one", figures.KindRun)
+	one.Suite, one.Candidates, one.Scenarios, one.Host = b.Suite, []string{"go"}, b.Scenarios, b.Host
+	k := figures.Key{Suite: "oauth-events", Phase: figures.PhaseRate, Metric: figures.AppCPU, Candidate: "go", Scenario: "read"}
+	e, ok := b.Get(k)
+	if !ok {
+		t.Fatal(k)
+	}
+	one.Put(e)
+	r, err := Compare(published(t), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Pairs[0]
+	if len(p.Residuals) != 1 || p.Residuals[0].Noise != TooFewCells || !strings.Contains(strings.Join(p.Findings, "\n"), "With 1 combination(s) in common") {
+		t.Errorf("%+v, %s", p.Residuals, p.Findings)
+	}
+	if first := strings.Join(r.Mismatches, "\n"); !strings.Contains(first, "go's auth and write were not measured in one") {
+		t.Errorf("%s", first)
 	}
 }
