@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -99,24 +101,48 @@ func (f *cloudFlags) options(a *app) (cloud.Options, func(), error) {
 		co.Out = a.stdout
 	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
-		co.Confirm = func(question string) (bool, error) { return a.confirm(question) }
+		co.Confirm = a.confirm
 	}
 	return co, c.Close, nil
 }
 
+// answer is a line from the terminal.
+type answer struct {
+	line string
+	err  error
+}
+
 // confirm asks a question on the terminal. Only yes, in any of its usual
-// forms, is yes.
-func (a *app) confirm(question string) (bool, error) {
+// forms, is yes. The error is that of the context, which a signal ends too, or of
+// a terminal that is gone.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	fmt.Fprintf(a.stdout, "%s [y/N] ", question)
-	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-	if err != nil && line == "" {
-		return false, fmt.Errorf("reading the answer: %w", err)
+	if a.answer == nil { // else a question before was not answered, and its reader still waits
+		in, out := a.stdin, make(chan answer, 1)
+		if in == nil {
+			in = os.Stdin
+		}
+		go func() {
+			line, err := bufio.NewReader(in).ReadString('\n')
+			out <- answer{line, err}
+		}()
+		a.answer = out
 	}
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true, nil
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.stdout)
+		return false, ctx.Err()
+	case got := <-a.answer:
+		a.answer = nil
+		if got.err != nil && got.line == "" {
+			fmt.Fprintln(a.stdout)
+			return false, fmt.Errorf("reading the answer: %w", got.err)
+		}
+		text := strings.ToLower(strings.TrimSpace(got.line))
+		return text == "y" || text == "yes", nil
 	}
-	return false, nil
 }
 
 // named takes the run from an argument, which may stand in for --run.
@@ -355,7 +381,8 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			return cloud.Sweep(cmd.Context(), o, cloud.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
+			err = cloud.Sweep(cmd.Context(), o, cloud.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
+			return stopped(cmd.Context(), err)
 		},
 	}
 	f.account(cmd, "that of your AWS configuration")

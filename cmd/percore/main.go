@@ -30,14 +30,33 @@ type app struct {
 	verbose bool
 
 	noVerify bool // read recorded figures without a look at the raw files
+
+	stdin  io.Reader   // what questions are answered from; nil: the terminal
+	answer chan answer // of a line that is being read; nil: none is
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	// After the first signal the next one ends the process at once.
-	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilSignal is a context that the first signal ends. The next one ends the
+// process at once.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	context.AfterFunc(ctx, func() {
+		// A terminal that is closed sends several, and with it, or by the same
+		// signal, whatever read the output may have ended. None of this may keep
+		// machines from being destroyed.
+		signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
+		stop()
+	})
+	return ctx, stop
 }
 
 // run executes one command line and returns its exit code.

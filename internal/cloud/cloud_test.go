@@ -355,7 +355,7 @@ func TestFailed(t *testing.T) {
 			o.NoInstall = true
 			o.Terraform = filepath.Join(t.TempDir(), "no-such-terraform")
 			if tt.answer != "nobody" {
-				o.Confirm = func(string) (bool, error) { return tt.answer == "yes", nil }
+				o.Confirm = func(context.Context, string) (bool, error) { return tt.answer == "yes", nil }
 			}
 			d, err := New(o)
 			if err != nil {

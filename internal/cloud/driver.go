@@ -36,9 +36,10 @@ type Options struct {
 	NoInstall  bool     // say what is missing instead of installing it
 
 	Console session.Console
-	// Confirm asks the user a question that yes or no answers. It is nil when
-	// nobody is there to ask; Yes answers yes without asking.
-	Confirm func(question string) (bool, error)
+	// Confirm asks the user a question that yes or no answers, until the context
+	// ends; Ctrl-C is its error too. It is nil when nobody is there to ask; Yes
+	// answers yes without asking.
+	Confirm func(ctx context.Context, question string) (bool, error)
 	Yes     bool
 	// Out takes what Terraform and Ansible print, when the user wants to see it.
 	Out io.Writer
@@ -252,7 +253,7 @@ func (d *Driver) Up(ctx context.Context) error {
 		}
 		// What is there already was agreed to.
 		if plan.Add+plan.Destroy > 0 || s.Applied == nil {
-			if err := d.confirm(); err != nil {
+			if err := d.confirm(ctx); err != nil {
 				return err
 			}
 		}
@@ -299,7 +300,7 @@ func typed(m machines.Machine) string {
 }
 
 // confirm asks before machines are made that cost money.
-func (d *Driver) confirm() error {
+func (d *Driver) confirm(ctx context.Context) error {
 	s := d.f.state
 	if s.Provider == profile.ProviderHosts || d.o.Yes {
 		return nil
@@ -307,7 +308,7 @@ func (d *Driver) confirm() error {
 	if d.o.Confirm == nil {
 		return fail.Input("nobody is there to confirm $%.2f an hour; add --yes (YES=1 for make) to go on without a question", s.USDPerHour)
 	}
-	yes, err := d.o.Confirm(fmt.Sprintf("Make these machines for $%.2f an hour?", s.USDPerHour))
+	yes, err := d.o.Confirm(ctx, fmt.Sprintf("Make these machines for $%.2f an hour?", s.USDPerHour))
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/ui"
 )
 
 // stage is one step of a run on machines of their own.
@@ -127,8 +128,7 @@ func (d *Driver) failed(ctx context.Context, err error) error {
 		destroy = true
 	} else if d.o.Confirm != nil {
 		d.say("%s", oneLine(err))
-		yes, askErr := d.o.Confirm(fmt.Sprintf("The machines cost $%.2f an hour%s and are needed to go on with the run. Destroy them now?", s.USDPerHour, until(s)))
-		destroy = yes || askErr != nil && !s.Keep
+		destroy = d.askDestroy(ctx)
 	}
 	if !destroy {
 		d.kept()
@@ -142,6 +142,27 @@ func (d *Driver) failed(ctx context.Context, err error) error {
 		return errors.Join(err, fmt.Errorf("the machines could not be destroyed: %w", downErr))
 	}
 	return err
+}
+
+// answerTime is how long the question whether machines are to be destroyed waits.
+const answerTime = 2 * time.Minute
+
+// askDestroy asks what becomes of machines that cost money. It also does after a
+// signal, and does not wait without end: machines must not stay because nobody is
+// there any more. Ctrl-C at the question means no.
+func (d *Driver) askDestroy(ctx context.Context) bool {
+	s := d.f.state
+	otherwise := "are destroyed"
+	if s.Keep {
+		otherwise = "stay"
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+	defer cancel()
+	yes, err := d.o.Confirm(ctx, fmt.Sprintf("The machines cost $%.2f an hour%s and are needed to go on with the run; without an answer within %s they %s. Destroy them now?", s.USDPerHour, until(s), ui.Clock(answerTime), otherwise))
+	if errors.Is(err, context.Canceled) {
+		return false
+	}
+	return yes || err != nil && !s.Keep
 }
 
 // kept tells what stays and what it costs.

@@ -208,7 +208,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 		if o.Confirm == nil {
 			return fail.Input("nobody is there to confirm that these %d are deleted; add --yes to delete them without a question, or --list to look only", len(found))
 		}
-		yes, err := o.Confirm(fmt.Sprintf("Delete these %d?", len(found)))
+		yes, err := o.Confirm(ctx, fmt.Sprintf("Delete these %d?", len(found)))
 		if err != nil {
 			return err
 		}
