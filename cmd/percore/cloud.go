@@ -24,7 +24,7 @@ import (
 type cloudFlags struct {
 	runFlags
 	run                                     string
-	keep, yes, noInstall                    bool
+	keep, yes, noInstall, force             bool
 	maxCost                                 float64
 	sshFrom, awsProfile, region, prices, tf string
 }
@@ -67,7 +67,12 @@ func (f *cloudFlags) account(cmd *cobra.Command, region string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.region, "region", "", "AWS `region` (default: "+region+")")
 	flags.StringVar(&f.prices, "prices", "", "price table `FILE` in place of the price list")
-	flags.StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
+	f.identity(cmd)
+}
+
+// identity is the flag that chooses AWS credentials.
+func (f *cloudFlags) identity(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.awsProfile, "aws-profile", "", "`NAME` of a profile of your AWS configuration")
 }
 
 // tools are the flags of every stage.
@@ -81,7 +86,7 @@ func (f *cloudFlags) tools(cmd *cobra.Command) {
 
 // options turns the flags into a driver's options. The returned function
 // closes the console.
-func (f *cloudFlags) options(a *app) (cloud.Options, func(), error) {
+func (f *cloudFlags) options(a *app, cmd *cobra.Command) (cloud.Options, func(), error) {
 	o, err := f.runFlags.options(a)
 	if err != nil {
 		return cloud.Options{}, nil, err
@@ -95,7 +100,7 @@ func (f *cloudFlags) options(a *app) (cloud.Options, func(), error) {
 		Options: o, Cache: filepath.Join(cache, "percore"),
 		Keep: f.keep, MaxCostUSD: f.maxCost, SSHFrom: list(f.sshFrom), AWSProfile: f.awsProfile, Region: f.region, Prices: f.prices,
 		NoInstall: f.noInstall || os.Getenv("NO_INSTALL") != "" && os.Getenv("NO_INSTALL") != "0",
-		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard,
+		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard, Force: f.force, Given: cmd.Flags().Changed,
 	}
 	if a.verbose {
 		co.Out = a.stdout
@@ -161,18 +166,19 @@ func (f *cloudFlags) named(args []string) error {
 // and no run is named it begins one, if a profile was chosen or no run has
 // machines.
 func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*cloud.Driver, func(), error) {
-	o, closeConsole, err := f.options(a)
+	o, closeConsole, err := f.options(a, cmd)
 	if err != nil {
 		return nil, nil, err
 	}
 	if fresh && f.run == "" {
-		all, err := cloud.List(o.Results)
-		if err != nil {
-			closeConsole()
-			return nil, nil, err
+		all, damaged := cloud.List(o.Results)
+		for _, err := range damaged {
+			o.Console.Printf("note: %v", err)
 		}
 		for _, s := range all {
 			switch {
+			case s.Expired():
+				o.Console.Printf("note: the machines of run %s have shut themselves down; `percore cloud down --run %s` removes what is left of them", s.ID, s.ID)
 			case !s.Live():
 			case cmd.Flags().Changed("profile"):
 				o.Console.Printf("note: run %s has machines too, for $%.2f an hour; `percore cloud status` says more", s.ID, s.USDPerHour)
@@ -292,6 +298,10 @@ func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context
 		},
 	}
 	f.tools(cmd)
+	f.identity(cmd)
+	if name == "down" {
+		cmd.Flags().BoolVar(&f.force, "force", false, "let machines of your own go that cannot be cleaned")
+	}
 	return cmd
 }
 
@@ -300,11 +310,15 @@ func (a *app) cloudFinish(ctx context.Context, d *cloud.Driver, err error) error
 	if d.State().Measured == nil && fail.IsInput(err) {
 		return err
 	}
-	resume := "percore cloud run --run " + d.ID()
-	if d.State().Destroyed != nil {
-		resume = "its machines are gone, start a new run with percore cloud run"
+	if d.State().Destroyed == nil {
+		return a.finish(ctx, d.Dir(), err, "percore cloud run --run "+d.ID())
 	}
-	return a.finish(ctx, d.Dir(), err, resume)
+	failed := err != nil
+	err = a.finish(ctx, d.Dir(), err, "")
+	if failed {
+		fmt.Fprintf(a.stdout, "the machines of run %s are destroyed, so it cannot be carried on; a new run: percore cloud run\n", d.ID())
+	}
+	return err
 }
 
 // stopped replaces the errors that follow from Ctrl-C by one sentence.
@@ -327,7 +341,7 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 			if err := f.named(args); err != nil {
 				return err
 			}
-			o, done, err := f.options(a)
+			o, done, err := f.options(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -337,6 +351,7 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&f.run, "run", "", "only this `RUN`, with its machines (default: all)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.identity(cmd)
 	return cmd
 }
 
@@ -349,7 +364,7 @@ func newCloudSSHCmd(a *app) *cobra.Command {
 		Example: "  percore cloud ssh db\n  percore cloud ssh app -- docker ps",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, done, err := f.options(a)
+			o, done, err := f.options(a, cmd)
 			if err != nil {
 				return err
 			}
@@ -376,7 +391,7 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 			"what it costs, and deletes it in the right order. It asks first; --yes does not ask.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, done, err := f.options(a)
+			o, done, err := f.options(a, cmd)
 			if err != nil {
 				return err
 			}

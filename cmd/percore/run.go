@@ -231,7 +231,7 @@ func shellLine(words []string) string {
 }
 
 // finish shows what there is of a run, however it ended, and the command that
-// goes on.
+// goes on; empty where none can.
 func (a *app) finish(ctx context.Context, dir string, err error, resume string) error {
 	if reopened, openErr := store.Open(dir); openErr == nil && len(reopened.History().Windows()) > 0 {
 		fmt.Fprintln(a.stdout)
@@ -241,7 +241,7 @@ func (a *app) finish(ctx context.Context, dir string, err error, resume string) 
 	}
 	fmt.Fprintf(a.stdout, "\nresults: %s\n", dir)
 	if err != nil {
-		if !fail.IsInput(err) {
+		if resume != "" && !fail.IsInput(err) {
 			fmt.Fprintf(a.stdout, "what was measured is kept; to carry on: %s\n", resume)
 		}
 		return interrupted(ctx, err)

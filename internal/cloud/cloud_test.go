@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +37,11 @@ func options(t *testing.T, profile string) (Options, *quiet) {
 	t.Helper()
 	q := &quiet{}
 	return Options{Options: session.Options{Root: "../..", Results: t.TempDir(), Profile: profile, Preset: "quick"}, Console: q}, q
+}
+
+// flags says that a user has named these.
+func flags(names ...string) func(string) bool {
+	return func(f string) bool { return slices.Contains(names, f) }
 }
 
 func at(t time.Time) *time.Time { return &t }
@@ -71,6 +78,9 @@ func TestNewRefuses(t *testing.T) {
 		{"no such preset", func(o *Options) { o.Preset = "eternal" }, `no preset "eternal"`},
 		{"no such candidate", func(o *Options) { o.Selection.Candidates = []string{"rust"} }, `no candidate "rust"`},
 		{"less than nothing", func(o *Options) { o.MaxCostUSD = -1 }, "--max-cost"},
+		{"nothing", func(o *Options) { o.Given = flags("max-cost") }, "--max-cost is 0"},
+		{"no number", func(o *Options) { o.MaxCostUSD = math.NaN() }, "--max-cost is NaN"},
+		{"no end", func(o *Options) { o.MaxCostUSD = math.Inf(1) }, "--max-cost is +Inf"},
 	} {
 		o, _ := options(t, "aws-graviton")
 		tt.change(&o)
@@ -185,8 +195,15 @@ func TestChoose(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := List(results); err == nil || !fail.IsInput(err) || !strings.Contains(err.Error(), "sweep") {
-		t.Errorf("a state that cannot be read: %v", err)
+	states, damaged := List(results)
+	if len(states) != 2 || len(damaged) != 1 || !fail.IsInput(damaged[0]) || !strings.Contains(damaged[0].Error(), "sweep --run 20260101-gone") {
+		t.Errorf("beside a state that cannot be read: %+v, %v", states, damaged)
+	}
+	if _, err := Choose(results, "20260101"); err == nil || err.Error() != damaged[0].Error() {
+		t.Errorf("the one that cannot be read: %v", err)
+	}
+	if id, err := Choose(results, "20260102"); id != "20260102-live" || err != nil {
+		t.Errorf("another one: %q, %v", id, err)
 	}
 }
 

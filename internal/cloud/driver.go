@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/cloud/ansible"
+	"github.com/percore/percore/internal/cloud/awsx"
 	"github.com/percore/percore/internal/cloud/machines"
 	"github.com/percore/percore/internal/cloud/tf"
 	"github.com/percore/percore/internal/engine"
@@ -34,6 +36,13 @@ type Options struct {
 	Region     string   // in place of the profile's
 	Prices     string   // file in place of the price list
 	NoInstall  bool     // say what is missing instead of installing it
+	Force      bool     // lets machines of the user's own go that cannot be cleaned
+	// Given reports whether the user named a flag, such as region: one that differs
+	// from what a run was begun with is refused. Nil stands for none.
+	Given func(flag string) bool
+	// AddressURL says where this machine's address is asked for; empty is
+	// awsx.AddressURL.
+	AddressURL string
 
 	Console session.Console
 	// Confirm asks the user a question that yes or no answers, until the context
@@ -47,11 +56,13 @@ type Options struct {
 	Terraform string
 }
 
+func (o Options) given(flag string) bool { return o.Given != nil && o.Given(flag) }
+
 // Driver carries one run through its stages.
 type Driver struct {
 	o       Options
 	f       *folder
-	profile profile.Profile // as the file says it
+	profile profile.Profile // as the file says it, once it was needed
 	lab     machines.Lab    // once there is one
 	fresh   bool            // whether this process began the run
 }
@@ -59,22 +70,22 @@ type Driver struct {
 // New begins a run: its folder is made, and nothing else.
 func New(o Options) (*Driver, error) {
 	// A mistake in what is to be measured is cheaper now than with machines.
-	if err := checkPlan(o.Options); err != nil {
+	if _, err := lay(o.Options); err != nil {
 		return nil, err
 	}
 	p, err := profile.FindProfile(o.Root, o.Profile)
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxCostUSD < 0 {
-		return nil, fail.Input("the most that a run may cost is %g dollars; give --max-cost a number above zero", o.MaxCostUSD)
+	if err := checkCost(o); err != nil {
+		return nil, err
 	}
 	now := time.Now().UTC()
 	s := State{
 		ID: now.Format("20060102-150405") + "-" + p.Name, Created: now,
 		Profile: profile.Source(o.Profile), Preset: profile.Source(o.Preset), Flavour: o.Flavour,
 		Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
-		Provider: p.Cloud.Provider, AWSProfile: o.AWSProfile, Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
+		Provider: p.Cloud.Provider, AWSProfile: cmp.Or(o.AWSProfile, environmentProfile()), Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
 	}
 	d := &Driver{o: o, profile: p, fresh: true}
 	id := s.ID
@@ -88,7 +99,30 @@ func New(o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.keepProfile(); err != nil {
+		return nil, errors.Join(err, d.undo())
+	}
+	if o.Preset != autoPreset { // what that stands for depends on the machines
+		if err := d.keepPreset(s.Preset); err != nil {
+			return nil, errors.Join(err, d.undo())
+		}
+	}
 	return d, nil
+}
+
+// environmentProfile is the profile of the AWS configuration that the
+// environment names. Keys in the environment go before it.
+func environmentProfile() string {
+	if os.Getenv("AWS_ACCESS_KEY_ID") != "" {
+		return ""
+	}
+	return cmp.Or(os.Getenv("AWS_PROFILE"), os.Getenv("AWS_DEFAULT_PROFILE"))
+}
+
+// undo removes the folder of a run that could not be begun.
+func (d *Driver) undo() error {
+	d.Close()
+	return os.RemoveAll(d.f.run)
 }
 
 // Discard removes the folder of a run that this process began and of which
@@ -108,8 +142,11 @@ func (d *Driver) Discard() (bool, error) {
 }
 
 // Open goes on with a run. What the options choose anew replaces what the run
-// was begun with where that can still be done.
+// was begun with where that can still be done, and is refused elsewhere.
 func Open(o Options, id string) (*Driver, error) {
+	if err := checkCost(o); err != nil {
+		return nil, err
+	}
 	d, err := Peek(o, id)
 	if err != nil {
 		return nil, err
@@ -123,19 +160,19 @@ func Open(o Options, id string) (*Driver, error) {
 		d.Close()
 		return nil, err
 	}
-	if d.profile, err = profile.FindProfile(o.Root, f.state.Profile); err != nil {
+	if err := d.differs(); err != nil {
 		d.Close()
 		return nil, err
 	}
-	if d.profile.Cloud == nil || d.profile.Cloud.Provider != f.state.Provider {
-		d.Close()
-		return nil, fail.Input("profile %s has changed since run %s was begun with it: it was for provider %s; undo the change", f.state.Profile, f.state.ID, f.state.Provider)
-	}
-	if o.Keep {
-		f.state.Keep = true
+	s := &f.state
+	if o.Keep || o.given("keep") {
+		s.Keep = o.Keep
 	}
 	if o.MaxCostUSD > 0 {
-		f.state.MaxCostUSD = o.MaxCostUSD
+		if o.MaxCostUSD > s.MaxCostUSD && s.Live() && s.Expires != nil {
+			d.say("note: the machines shut themselves down at %s UTC as before, whatever --max-cost is now", s.Expires.UTC().Format(time.DateTime))
+		}
+		s.MaxCostUSD = o.MaxCostUSD
 	}
 	if err := f.save(); err != nil {
 		d.Close()
@@ -183,24 +220,6 @@ func (d *Driver) State() State { return d.f.state }
 
 func (d *Driver) say(format string, args ...any) { d.o.Console.Printf(format, args...) }
 
-// options are the session's options of the run, as it was begun.
-func (d *Driver) options() session.Options {
-	o, s := d.o.Options, d.f.state
-	o.Profile, o.Preset, o.Flavour, o.Seed, o.RunID = s.Profile, s.Preset, s.Flavour, s.Seed, s.ID
-	o.Selection = profile.Selection{Candidates: s.Candidates, Scenarios: s.Scenarios, Phases: s.Phases}
-	return o
-}
-
-// vast is a machine on which every plan fits.
-var vast = profile.Machine{CPUs: 1024, MemoryBytes: 1 << 50}
-
-// checkPlan refuses a profile that is not for machines of their own, and a
-// selection that cannot be measured.
-func checkPlan(o session.Options) error {
-	_, err := session.PrepareFor(o, map[profile.Role]profile.Machine{profile.App: vast, profile.DB: vast, profile.Load: vast})
-	return err
-}
-
 // done notes that a stage has ended well.
 func (d *Driver) done(at **time.Time) error {
 	now := time.Now().UTC()
@@ -216,10 +235,10 @@ func (d *Driver) module(ctx context.Context, vars any) (*tf.Module, error) {
 	}
 	source := filepath.Join(d.o.Root, "infra", string(d.f.state.Provider))
 	m, err := tf.Open(bin, filepath.Join(d.f.dir, "terraform"), source, vars, d.o.Out)
-	if err != nil || d.f.state.AWSProfile == "" {
-		return m, err
+	if name := d.awsProfile(); err == nil && name != "" {
+		err = m.UseAWSProfile(name)
 	}
-	return m, m.UseAWSProfile(d.f.state.AWSProfile)
+	return m, err
 }
 
 func (d *Driver) terraform(ctx context.Context) (*tf.Binary, error) {
@@ -231,6 +250,9 @@ func (d *Driver) Up(ctx context.Context) error {
 	s := &d.f.state
 	if s.Destroyed != nil {
 		return fail.Input("the machines of run %s were destroyed at %s, and a run is measured on one set of machines; start a new run", s.ID, s.Destroyed.Format(time.DateTime))
+	}
+	if err := d.needProfile(); err != nil {
+		return err
 	}
 	vars, err := d.quote(ctx)
 	if err != nil {
@@ -260,6 +282,13 @@ func (d *Driver) Up(ctx context.Context) error {
 		if s.Applied == nil {
 			// From here on there may be machines: another process must know.
 			if err := d.done(&s.Applied); err != nil {
+				return err
+			}
+		}
+		if plan.Add > 0 && s.Prepared != nil {
+			// New machines are as bare as the first ones were.
+			s.Prepared, s.Facts = nil, nil
+			if err := d.f.save(); err != nil {
 				return err
 			}
 		}
@@ -349,6 +378,9 @@ func (d *Driver) Prepare(ctx context.Context) error {
 	if err := d.needLab(); err != nil {
 		return err
 	}
+	if err := d.needProfile(); err != nil {
+		return err
+	}
 	tool, err := ansible.Find(ctx, ansible.Options{CacheDir: d.o.Cache, Install: !d.o.NoInstall, Say: d.o.Console.Status})
 	if err != nil {
 		return err
@@ -372,6 +404,15 @@ func (d *Driver) Prepare(ctx context.Context) error {
 	return d.done(&d.f.state.Prepared)
 }
 
+// connect reaches the engine of one machine.
+func connect(ctx context.Context, m machines.Machine, sshConfig string) (*engine.Engine, error) {
+	e, err := engine.Connect(ctx, engine.Options{Host: m.Engine(), SSHOptions: []string{"-F", sshConfig}})
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", m.Name, err)
+	}
+	return e, nil
+}
+
 // hosts connects to the machines' engines. The caller closes them.
 func (d *Driver) hosts(ctx context.Context) (_ *session.Hosts, err error) {
 	config, err := filepath.Abs(d.f.sshConfig())
@@ -385,9 +426,9 @@ func (d *Driver) hosts(ctx context.Context) (_ *session.Hosts, err error) {
 		}
 	}()
 	for _, m := range d.lab.Machines {
-		e, err := engine.Connect(ctx, engine.Options{Host: m.Engine(), SSHOptions: []string{"-F", config}})
+		e, err := connect(ctx, m, config)
 		if err != nil {
-			return nil, fmt.Errorf("host %s: %w", m.Name, err)
+			return nil, err
 		}
 		host := &lab.Host{Name: m.Name, Engine: e, Address: m.Address, HostNetwork: true}
 		if h.Roles[m.Role] == nil {
@@ -428,6 +469,9 @@ func (d *Driver) Measure(ctx context.Context) error {
 		return err
 	}
 	defer p.Close()
+	if err := d.chosen(p.Profile); err != nil {
+		return err
+	}
 	d.say("profile %s, preset %s: %d windows in %d blocks, %s of measuring", p.Profile.Name, p.Preset.Name, p.Plan.Windows(), len(p.Plan.Blocks), p.Plan.WindowTime())
 	if st != nil {
 		defer st.Close()
@@ -457,10 +501,15 @@ func (d *Driver) Down(ctx context.Context) error {
 		d.say("run %s has no machines", s.ID)
 		return nil
 	}
-	if s.Provider == profile.ProviderHosts {
-		if err := d.cleanHosts(ctx); err != nil {
+	var c *awsx.Client
+	if s.Provider == profile.ProviderAWS {
+		var err error
+		// With other credentials everything would seem to be gone.
+		if c, err = d.aws(ctx); err != nil {
 			return err
 		}
+	} else if err := d.cleanHosts(ctx); err != nil {
+		return err
 	}
 	d.o.Console.Status("destroying the machines of run %s", s.ID)
 	m, err := d.module(ctx, nil)
@@ -477,7 +526,7 @@ func (d *Driver) Down(ctx context.Context) error {
 	}
 	if s.Provider == profile.ProviderAWS {
 		d.o.Console.Status("looking whether anything is left")
-		if err := d.nothingLeft(ctx); err != nil {
+		if err := d.nothingLeft(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -488,7 +537,7 @@ func (d *Driver) Down(ctx context.Context) error {
 		d.say("nothing is left of run %s; it cost about $%.2f", s.ID, s.Spent(time.Now()))
 		return d.noteCost()
 	}
-	d.say("percore's containers, networks and volumes are removed from %s; images stay", strings.Join(d.lab.Names(), ", "))
+	d.say("the machines of run %s are let go; images stay on them", s.ID)
 	return nil
 }
 
@@ -507,25 +556,54 @@ func (d *Driver) noteCost() error {
 	return st.SaveRun(run)
 }
 
-// cleanHosts removes percore's things from machines that stay.
+// cleanHosts removes percore's things from machines that stay. Before they are
+// prepared there are none, and perhaps no Docker either. A machine that cannot be
+// cleaned does not keep the others from it.
 func (d *Driver) cleanHosts(ctx context.Context) error {
-	if d.f.state.Up == nil {
+	if d.f.state.Up == nil || d.f.state.Prepared == nil {
 		return nil
 	}
 	if err := d.needLab(); err != nil {
 		return err
 	}
-	h, err := d.hosts(ctx)
+	config, err := filepath.Abs(d.f.sshConfig())
 	if err != nil {
 		return err
 	}
-	defer h.Close()
-	for _, host := range h.All() {
-		removed, err := lab.Clean(ctx, host.Engine, lab.CleanOptions{})
-		if err != nil {
-			return fmt.Errorf("host %s: %w", host.Name, err)
+	var left []string
+	for _, m := range d.lab.Machines {
+		d.o.Console.Transient("cleaning %s", m.Name)
+		removed, err := clean(ctx, m, config)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		d.say("%s: removed %d container(s), network(s) and volume(s)", host.Name, len(removed))
+		if err != nil {
+			left = append(left, oneLine(err))
+			continue
+		}
+		d.say("%s: removed %d container(s), network(s) and volume(s)", m.Name, removed)
+	}
+	switch {
+	case len(left) == 0:
+	case d.o.Force:
+		d.say("left as they are: %s", strings.Join(left, "; "))
+	default:
+		return fmt.Errorf("some machines of run %s could not be cleaned (%s); bring them back and repeat `percore cloud down --run %s`, or leave them as they are with --force", d.ID(), strings.Join(left, "; "), d.ID())
 	}
 	return nil
+}
+
+// clean removes percore's containers, networks and volumes from a machine and
+// counts them.
+func clean(ctx context.Context, m machines.Machine, sshConfig string) (int, error) {
+	e, err := connect(ctx, m, sshConfig)
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close()
+	removed, err := lab.Clean(ctx, e, lab.CleanOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("host %s: %w", m.Name, err)
+	}
+	return len(removed), nil
 }

@@ -1,8 +1,10 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -68,14 +70,49 @@ func (d *Driver) quote(ctx context.Context) (vars any, err error) {
 	return d.quoteAWS(ctx)
 }
 
-// aws opens the run's account and region.
+// awsProfile is the profile of the user's AWS configuration for the run: what is
+// chosen anew goes before what it was begun with, if it is of the same account.
+func (d *Driver) awsProfile() string { return cmp.Or(d.o.AWSProfile, d.f.state.AWSProfile) }
+
+// aws opens the run's account and region. Credentials of another account than
+// that of the run's machines are refused.
 func (d *Driver) aws(ctx context.Context) (*awsx.Client, error) {
-	region := d.f.state.Region
+	s := &d.f.state
+	region := s.Region
 	if region == "" && d.profile.Cloud != nil {
 		region = d.profile.Cloud.Region
 	}
-	return awsx.Open(ctx, awsx.Options{Region: region, Profile: d.f.state.AWSProfile, Say: d.o.Console.Printf})
+	c, err := awsx.Open(ctx, awsx.Options{Region: region, Profile: d.awsProfile(), Say: d.o.Console.Printf})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.belongsTo(ctx, c); err != nil {
+		return nil, err
+	}
+	s.AWSProfile = d.awsProfile()
+	return c, nil
 }
+
+// belongsTo refuses an account that is not the one in which the run's machines
+// were made.
+func (s State) belongsTo(ctx context.Context, c *awsx.Client) error {
+	if s.Account == "" {
+		return nil
+	}
+	is, err := c.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	if is.Account != s.Account {
+		return &accountError{fail.Input("run %s belongs to the AWS account %s, and these credentials are of the account %s (%s); give a profile of the former with --aws-profile", s.ID, s.Account, is.Account, is.ARN)}
+	}
+	return nil
+}
+
+// accountError says that credentials are of another account than a run.
+type accountError struct{ error }
+
+func (e *accountError) Unwrap() error { return e.error }
 
 func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	s := &d.f.state
@@ -85,7 +122,14 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 		return nil, err
 	}
 	request := awsx.RequestOf(d.profile)
-	request.RunID, request.SSHFrom = s.ID, s.SSHFrom
+	request.RunID, request.AddressURL = s.ID, d.o.AddressURL
+	switch {
+	case len(d.o.SSHFrom) > 0:
+		request.SSHFrom, s.SSHDetected = d.o.SSHFrom, false
+	case s.SSHDetected: // it may have changed
+	default:
+		request.SSHFrom, s.SSHDetected = s.SSHFrom, len(s.SSHFrom) == 0
+	}
 	if s.Zone != "" {
 		request.Zone = s.Zone
 	}
@@ -93,6 +137,9 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 		// The quota was asked for these very machines.
 		if s.Applied == nil || s.Expires == nil || s.Zone == "" {
 			return nil, fmt.Errorf("run %s has machines and does not say where they are; find them with `percore cloud sweep`", s.ID)
+		}
+		if err := d.admit(ctx, request); err != nil {
+			return nil, err
 		}
 		return d.awsVars(s.SSHFrom)
 	}
@@ -128,17 +175,21 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	for _, note := range prices.Notes {
 		d.say("note: %s", note)
 	}
+	dear := s.MaxCostUSD > 0 && estimate.Total > s.MaxCostUSD
+	bound := ""
+	if s.MaxCostUSD > 0 && !dear {
+		if paid := time.Duration(s.MaxCostUSD / estimate.PerHour * float64(time.Hour)); paid < life {
+			life, bound = paid, ", when --max-cost is spent"
+		}
+	}
 	source := fmt.Sprintf("%s, %s", prices.Source, prices.Date)
-	d.say("in all $%.2f an hour (%s, before tax); about %s for preset %s, so about $%.2f; at most $%.2f, since the machines shut themselves down after %s",
-		estimate.PerHour, source, ui.Clock(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), ui.Clock(life))
-	if s.MaxCostUSD > 0 && estimate.Total > s.MaxCostUSD {
-		return nil, fail.Input("the run would cost about $%.2f, and --max-cost is $%.2f; take a shorter preset or smaller machines, or raise --max-cost", estimate.Total, s.MaxCostUSD)
+	d.say("in all $%.2f an hour (%s, before tax); about %s for preset %s, so about $%.2f; at most $%.2f, since the machines shut themselves down after %s%s",
+		estimate.PerHour, source, ui.Clock(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), ui.Clock(life), bound)
+	if dear {
+		return nil, fail.Input("the run would cost about $%.2f, and --max-cost is %s; take a shorter preset or smaller machines, or raise --max-cost", estimate.Total, usd(s.MaxCostUSD))
 	}
-	s.Region, s.Zone, s.USDPerHour, s.PriceSource = c.Region, report.Zone, estimate.PerHour, source
-	s.SSHFrom = nil
-	for _, p := range report.SSHFrom {
-		s.SSHFrom = append(s.SSHFrom, p.String())
-	}
+	s.Account, s.Region, s.Zone, s.USDPerHour, s.PriceSource = report.Identity.Account, c.Region, report.Zone, estimate.PerHour, source
+	s.SSHFrom = texts(report.SSHFrom)
 	// Machines that there may be already keep the expiry they were made with.
 	if s.Applied == nil || s.Expires == nil {
 		expires := time.Now().UTC().Add(life).Truncate(time.Second)
@@ -148,6 +199,40 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 		return nil, err
 	}
 	return d.awsVars(s.SSHFrom)
+}
+
+// admit settles which networks may reach the machines of a run that are up: those
+// that are asked for, or the address that this machine is seen at now.
+func (d *Driver) admit(ctx context.Context, r awsx.Request) error {
+	s := &d.f.state
+	var from []netip.Prefix
+	for _, text := range r.SSHFrom {
+		p, err := awsx.Network(text)
+		if err != nil {
+			return err
+		}
+		from = append(from, p)
+	}
+	if len(from) == 0 {
+		p, err := awsx.CallerAddress(ctx, r.AddressURL)
+		if err != nil {
+			return err
+		}
+		from = append(from, p)
+	}
+	if all := texts(from); !slices.Equal(all, s.SSHFrom) {
+		d.say("ssh is opened to %s in place of %s", strings.Join(all, ", "), strings.Join(s.SSHFrom, ", "))
+		s.SSHFrom = all
+	}
+	return d.f.save()
+}
+
+func texts(networks []netip.Prefix) []string {
+	var all []string
+	for _, p := range networks {
+		all = append(all, p.String())
+	}
+	return all
 }
 
 // join lists what could not be deleted.
@@ -205,17 +290,16 @@ func (d *Driver) length(report awsx.Report, r awsx.Request) (time.Duration, erro
 	if err != nil {
 		return 0, err
 	}
+	if err := d.chosen(p.Profile); err != nil {
+		return 0, err
+	}
 	return p.Plan.Time(protocol.DefaultOverhead()) + aroundTime, nil
 }
 
 // nothingLeft makes sure that AWS knows nothing of the run any more: what a
 // driver that was killed has made without noting it is found by its tag and
 // deleted.
-func (d *Driver) nothingLeft(ctx context.Context) error {
-	c, err := d.aws(ctx)
-	if err != nil {
-		return err
-	}
+func (d *Driver) nothingLeft(ctx context.Context, c *awsx.Client) error {
 	all, err := c.Find(ctx)
 	if err != nil {
 		return err

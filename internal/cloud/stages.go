@@ -41,7 +41,14 @@ func (d *Driver) stages() []stage {
 // asked they are destroyed, unless they are to be kept. What was measured stays
 // in the run's folder either way.
 func (d *Driver) All(ctx context.Context) error {
-	err := d.upTo(ctx, "collect")
+	err := d.ready(ctx)
+	if err != nil {
+		if d.f.state.Live() {
+			d.kept()
+		}
+		return err
+	}
+	err = d.upTo(ctx, "collect")
 	if err == nil && d.f.state.Keep {
 		d.kept()
 		return nil
@@ -55,23 +62,45 @@ func (d *Driver) All(ctx context.Context) error {
 // UpTo goes through the stages up to the named one that are not done yet, and
 // through the named one in any case.
 func (d *Driver) UpTo(ctx context.Context, name string) error {
-	if err := d.upTo(ctx, name); err != nil {
-		if d.f.state.Live() {
-			d.kept()
-		}
-		return err
+	var err error
+	// What is measured can be collected with no account and from machines that are gone.
+	if name != "collect" || d.f.state.Measured == nil {
+		err = d.ready(ctx)
 	}
-	return nil
+	if err == nil {
+		err = d.upTo(ctx, name)
+	}
+	if err != nil && (d.f.state.Live() || over(err)) {
+		d.kept()
+	}
+	return err
+}
+
+// ready refuses to go on with machines that these credentials cannot destroy, or
+// that do not live long enough for what is left to measure.
+func (d *Driver) ready(ctx context.Context) error {
+	s := d.f.state
+	if s.Provider != profile.ProviderAWS || !s.Pending() {
+		return nil
+	}
+	if s.Measured == nil {
+		if err := d.lasts(); err != nil {
+			return err
+		}
+	}
+	_, err := d.aws(ctx)
+	return err
 }
 
 func (d *Driver) upTo(ctx context.Context, name string) error {
 	ctx, cancel := d.limit(ctx)
 	defer cancel()
 	for _, s := range d.stages() {
-		if *s.done == nil || s.name == name {
+		// Networks that are to be let in are let in where there are machines already.
+		if *s.done == nil || s.name == name || s.name == "up" && len(d.o.SSHFrom) > 0 {
 			err := s.do(ctx)
-			if cause := context.Cause(ctx); err != nil && errors.Is(cause, errTooDear) {
-				return fmt.Errorf("%w: %w", cause, err)
+			if cause := context.Cause(ctx); err != nil && over(cause) {
+				return cause // whatever broke off follows from it
 			}
 			if err != nil {
 				return err
@@ -84,14 +113,18 @@ func (d *Driver) upTo(ctx context.Context, name string) error {
 	return fmt.Errorf("there is no stage %q", name)
 }
 
-var errTooDear = errors.New("the run has cost as much as --max-cost allows and was stopped")
+var (
+	errTooDear = errors.New("the run has cost as much as --max-cost allows and was stopped")
+	errExpired = errors.New("the machines have reached their expiry and shut themselves down, so the run was stopped")
+)
 
-// limit ends the context when the machines have cost as much as they may.
+// over reports whether an error says that the machines' time is up.
+func over(err error) bool { return errors.Is(err, errTooDear) || errors.Is(err, errExpired) }
+
+// limit ends the context when the machines have cost as much as they may or shut
+// themselves down, unless everything is measured by then.
 func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancelCause(ctx)
-	if d.f.state.MaxCostUSD <= 0 {
-		return limited, func() { cancel(nil) }
-	}
 	go func() {
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
@@ -100,9 +133,12 @@ func (d *Driver) limit(ctx context.Context) (context.Context, context.CancelFunc
 			case <-limited.Done():
 				return
 			case <-t.C:
-				if s := d.f.saved.Load(); s != nil && s.Spent(time.Now()) >= s.MaxCostUSD {
+				switch s := d.f.saved.Load(); {
+				case s == nil || s.Measured != nil:
+				case s.MaxCostUSD > 0 && s.Spent(time.Now()) >= s.MaxCostUSD:
 					cancel(errTooDear)
-					return
+				case s.Expired():
+					cancel(errExpired)
 				}
 			}
 		}
@@ -116,7 +152,7 @@ const downTime = 20 * time.Minute
 // failed decides what becomes of the machines after an error.
 func (d *Driver) failed(ctx context.Context, err error) error {
 	s := d.f.state
-	if !s.Live() {
+	if !s.Pending() {
 		return err
 	}
 	if s.Provider == profile.ProviderHosts {
@@ -124,7 +160,7 @@ func (d *Driver) failed(ctx context.Context, err error) error {
 		return err
 	}
 	destroy := !s.Keep
-	if errors.Is(err, errTooDear) {
+	if over(err) || s.Expired() {
 		destroy = true
 	} else if d.o.Confirm != nil {
 		d.say("%s", oneLine(err))
@@ -170,6 +206,10 @@ func (d *Driver) kept() {
 	s := d.f.state
 	if s.Provider == profile.ProviderHosts {
 		d.say("your machines keep their containers' volumes; to go on: percore cloud run --run %s; to remove what is percore's: percore cloud down --run %s", s.ID, s.ID)
+		return
+	}
+	if s.Expired() {
+		d.say("the machines of run %s shut themselves down at %s UTC; they have cost about $%.2f; to remove what is left of them: percore cloud down --run %s", s.ID, s.Expires.UTC().Format(time.DateTime), s.Spent(time.Now()), s.ID)
 		return
 	}
 	d.say("the machines of run %s stay and cost $%.2f an hour%s; so far about $%.2f", s.ID, s.USDPerHour, until(s), s.Spent(time.Now()))

@@ -48,13 +48,15 @@ type State struct {
 	Phases     []string        `json:"phases,omitempty"`
 	Seed       uint64          `json:"seed,omitempty"`
 
-	Provider   profile.Provider `json:"provider"`
-	AWSProfile string           `json:"aws_profile,omitempty"` // of the user's AWS configuration
-	Region     string           `json:"region,omitempty"`
-	Zone       string           `json:"zone,omitempty"`
-	SSHFrom    []string         `json:"ssh_from,omitempty"` // networks that may reach port 22
-	Keep       bool             `json:"keep,omitempty"`     // the machines outlive the run until they expire
-	MaxCostUSD float64          `json:"max_cost_usd,omitempty"`
+	Provider    profile.Provider `json:"provider"`
+	Account     string           `json:"account,omitempty"`     // AWS account that the machines are in
+	AWSProfile  string           `json:"aws_profile,omitempty"` // of the user's AWS configuration
+	Region      string           `json:"region,omitempty"`
+	Zone        string           `json:"zone,omitempty"`
+	SSHFrom     []string         `json:"ssh_from,omitempty"`     // networks that may reach port 22
+	SSHDetected bool             `json:"ssh_detected,omitempty"` // SSHFrom is the address that percore was seen at
+	Keep        bool             `json:"keep,omitempty"`         // the machines outlive the run until they expire
+	MaxCostUSD  float64          `json:"max_cost_usd,omitempty"` // 0 for no limit
 
 	USDPerHour  float64    `json:"usd_per_hour,omitempty"` // on demand, all machines and disks
 	PriceSource string     `json:"price_source,omitempty"`
@@ -70,8 +72,18 @@ type State struct {
 	Facts map[string]map[string]string `json:"facts,omitempty"` // host -> what was found when it was prepared
 }
 
-// Live reports whether there may be machines that were made for the run.
-func (s State) Live() bool { return s.Applied != nil && s.Destroyed == nil }
+// Pending reports whether something may be left that was made for the run:
+// machines, or what they have left behind when they shut themselves down.
+func (s State) Pending() bool { return s.Applied != nil && s.Destroyed == nil }
+
+// Expired reports whether the machines have shut themselves down by now.
+func (s State) Expired() bool {
+	return s.Pending() && s.Expires != nil && !time.Now().Before(*s.Expires)
+}
+
+// Live reports whether there may be machines that were made for the run and
+// have not shut themselves down yet.
+func (s State) Live() bool { return s.Pending() && !s.Expired() }
 
 // Spent is what the machines have cost until now, in dollars: the price by the
 // hour times the hours from the first apply until they were destroyed or shut
@@ -117,13 +129,17 @@ func create(results string, s State) (*folder, error) {
 	}
 	f := &folder{run: run, dir: filepath.Join(run, Dir), state: s}
 	f.state.Version = stateVersion
-	if err := os.Mkdir(f.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the folder of the run's machines: %w", err)
+	err := os.Mkdir(f.dir, 0o700)
+	if err != nil {
+		err = fmt.Errorf("making the folder of the run's machines: %w", err)
+	} else if err = f.take(); err == nil {
+		err = f.save()
 	}
-	if err := f.take(); err != nil {
-		return nil, err
+	if err != nil {
+		f.close()
+		return nil, errors.Join(err, os.RemoveAll(run)) // nothing is in it yet
 	}
-	return f, f.save()
+	return f, nil
 }
 
 // readState reads the state of a run with machines.
@@ -138,7 +154,7 @@ func readState(run string) (State, error) {
 	}
 	var s State
 	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, fail.Input("%s is not what percore wrote (%v); without it, find and delete the machines with `percore cloud sweep`", path, err)
+		return State{}, fail.Input("%s is not what percore wrote (%v); put a copy of it back, or delete the machines with `percore cloud sweep --run %s` and remove the folder %s", path, err, filepath.Base(run), filepath.Dir(path))
 	}
 	if s.Version != stateVersion {
 		return State{}, fail.Input("%s has version %d and this percore reads version %d; use the percore that made the run", path, s.Version, stateVersion)
@@ -186,68 +202,97 @@ func writeFile(path string, data []byte) error {
 	return nil
 }
 
-// List reads the states of all cloud runs in a results folder, oldest first.
-func List(results string) ([]State, error) {
-	paths, err := filepath.Glob(filepath.Join(results, "*", Dir, stateFile))
-	if err != nil {
-		return nil, err
-	}
-	var all []State
+// entry is a cloud run in a results folder: its state, or why that cannot be
+// read.
+type entry struct {
+	id    string
+	state State
+	err   error
+}
+
+func entries(results string) []entry {
+	paths, _ := filepath.Glob(filepath.Join(results, "*", Dir, stateFile))
+	var all []entry
 	for _, p := range paths {
 		run := filepath.Dir(filepath.Dir(p))
 		if info, err := os.Lstat(run); err != nil || !info.IsDir() {
 			continue // the link to the newest run
 		}
 		s, err := readState(run)
-		if err != nil {
-			return all, err
-		}
-		all = append(all, s)
+		all = append(all, entry{filepath.Base(run), s, err})
 	}
-	slices.SortFunc(all, func(a, b State) int { return a.Created.Compare(b.Created) })
-	return all, nil
+	slices.SortStableFunc(all, func(a, b entry) int { return a.state.Created.Compare(b.state.Created) })
+	return all
+}
+
+// List reads the states of all cloud runs in a results folder, oldest first.
+// Runs whose state cannot be read are left out, and damaged says why.
+func List(results string) (states []State, damaged []error) {
+	for _, e := range entries(results) {
+		if e.err != nil {
+			damaged = append(damaged, e.err)
+		} else {
+			states = append(states, e.state)
+		}
+	}
+	return states, damaged
 }
 
 // Choose finds the run that a stage is meant for: the named one, or the one
-// that has machines. Without a name several with machines are refused.
+// that has machines, or else the one whose machines have expired. Without a name
+// several are refused, and runs whose state cannot be read do not count.
 func Choose(results, id string) (string, error) {
-	all, err := List(results)
-	if err != nil && id == "" {
-		return "", err
-	}
+	all := entries(results)
 	if id != "" {
-		var matches []string
-		for _, s := range all {
-			if s.ID == id {
-				return id, nil
+		var matches []entry
+		for _, e := range all {
+			if e.id == id {
+				return id, e.err
 			}
-			if strings.HasPrefix(s.ID, id) {
-				matches = append(matches, s.ID)
+			if strings.HasPrefix(e.id, id) {
+				matches = append(matches, e)
 			}
 		}
+		switch len(matches) {
+		case 0:
+			return "", fail.Input("there is no cloud run %q in %s; `percore cloud status` lists those there are", id, results)
+		case 1:
+			return matches[0].id, matches[0].err
+		}
+		return "", fail.Input("%q could be %s; write more of the id", id, strings.Join(ids(matches), " or "))
+	}
+	var live, expired, damaged []entry
+	for _, e := range all {
 		switch {
-		case len(matches) == 1:
-			return matches[0], nil
-		case len(matches) > 1:
-			return "", fail.Input("%q could be %s; write more of the id", id, strings.Join(matches, " or "))
-		case err != nil:
-			return "", err
-		}
-		return "", fail.Input("there is no cloud run %q in %s; `percore cloud status` lists those there are", id, results)
-	}
-	var live []string
-	for _, s := range all {
-		if s.Live() {
-			live = append(live, s.ID)
+		case e.err != nil:
+			damaged = append(damaged, e)
+		case e.state.Live():
+			live = append(live, e)
+		case e.state.Pending():
+			expired = append(expired, e)
 		}
 	}
-	switch len(live) {
-	case 0:
-		return "", fail.Input("no cloud run in %s has machines; make some with `percore cloud up --profile aws-graviton`, or name a run with --run", results)
-	case 1:
-		return live[0], nil
+	what := "have machines"
+	if len(live) == 0 {
+		live, what = expired, "have machines that shut themselves down"
 	}
-	return "", fail.Input("%d cloud runs have machines (%s); name one with --run", len(live), strings.Join(live, ", "))
+	switch {
+	case len(live) == 1:
+		return live[0].id, nil
+	case len(live) > 1:
+		return "", fail.Input("%d cloud runs %s (%s); name one with --run", len(live), what, strings.Join(ids(live), ", "))
+	case len(damaged) > 0:
+		return "", fail.Input("no cloud run in %s is known to have machines, and the state of %s cannot be read; `percore cloud status` says more", results, strings.Join(ids(damaged), ", "))
+	}
+	return "", fail.Input("no cloud run in %s has machines; make some with `percore cloud up --profile aws-graviton`, or name a run with --run", results)
+}
+
+func ids(all []entry) []string {
+	var out []string
+	for _, e := range all {
+		out = append(out, e.id)
+	}
+	return out
 }
 
 func marshal(v any) ([]byte, error) {

@@ -1,9 +1,12 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -51,23 +54,32 @@ func (s State) stage() string {
 // Status writes which cloud runs there are, how far they are and what they
 // cost; of one run also its machines. It changes nothing.
 func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer) error {
-	states, err := List(o.Results)
-	if err != nil {
-		return err
-	}
+	states, damaged := List(o.Results)
 	if id != "" {
+		var err error
 		if id, err = Choose(o.Results, id); err != nil {
 			return err
 		}
+		damaged = nil
 		states = slices.DeleteFunc(states, func(s State) bool { return s.ID != id })
 	}
 	all := []Summary{}
 	for _, s := range states {
 		sum := Summary{State: s, Stage: s.stage(), USDSpent: s.Spent(time.Now())}
-		if s.Up != nil && s.Destroyed == nil {
-			sum.look(ctx, o)
+		if s.Pending() {
+			err := sum.look(ctx, o)
+			var account *accountError
+			if id != "" && errors.As(err, &account) {
+				return account
+			}
+			if err != nil {
+				sum.Problem = oneLine(err)
+			}
 		}
 		all = append(all, sum)
+	}
+	for _, err := range damaged {
+		o.Console.Printf("note: %v", err)
 	}
 	if asJSON {
 		text, err := marshal(all)
@@ -77,7 +89,7 @@ func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer)
 		_, err = w.Write(text)
 		return err
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && len(damaged) == 0 {
 		_, err := fmt.Fprintf(w, "there are no cloud runs in %s; make cloud-run or percore cloud run makes one\n", o.Results)
 		return err
 	}
@@ -88,13 +100,18 @@ func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer)
 		expires := "never"
 		if s.Expires != nil {
 			expires = s.Expires.UTC().Format("2006-01-02 15:04 UTC")
-			if left := time.Until(*s.Expires); s.Live() && left > 0 {
-				expires += ", in " + ui.Clock(left)
+			switch {
+			case s.Expired():
+				expires += ", expired"
+			case s.Live():
+				expires += ", in " + ui.Clock(time.Until(*s.Expires))
 			}
 		}
 		t.AppendRow(table.Row{s.ID, strings.TrimSpace(string(s.Provider) + " " + s.Region), s.Stage, s.count(), fmt.Sprintf("%.2f", s.USDPerHour), fmt.Sprintf("%.2f", s.USDSpent), expires})
 	}
-	fmt.Fprintln(w, t.Render())
+	if len(all) > 0 {
+		fmt.Fprintln(w, t.Render())
+	}
 	for _, s := range all {
 		if s.Problem != "" {
 			fmt.Fprintf(w, "%s: %s\n", s.ID, s.Problem)
@@ -104,6 +121,11 @@ func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer)
 		}
 		for _, m := range s.Machines {
 			fmt.Fprintf(w, "%-6s %s%s %s\n", m.Name, m.Destination(), typed(m), s.AWS[m.InstanceID])
+		}
+		for _, instance := range slices.Sorted(maps.Keys(s.AWS)) {
+			if !slices.ContainsFunc(s.Machines, func(m machines.Machine) bool { return m.InstanceID == instance }) {
+				fmt.Fprintf(w, "%-6s %s %s\n", "?", instance, s.AWS[instance])
+			}
 		}
 	}
 	return nil
@@ -119,28 +141,34 @@ func (s Summary) count() string {
 			running++
 		}
 	}
-	return fmt.Sprintf("%d, %d running", len(s.Machines), running)
+	return fmt.Sprintf("%d, %d running", max(len(s.Machines), len(s.AWS)), running)
 }
 
-// look asks what has become of a run's machines. What cannot be had is a
-// problem to show, not an error.
-func (s *Summary) look(ctx context.Context, o Options) {
+// look finds out which machines a run has and asks AWS what has become of them.
+// Before the machines are complete there is no list of them, and there may be
+// some.
+func (s *Summary) look(ctx context.Context, o Options) error {
 	text, err := os.ReadFile(filepath.Join(o.Results, s.ID, Dir, labFile))
 	if err == nil {
 		var l machines.Lab
-		if l, err = machines.Parse(text); err == nil {
-			s.Machines = l.Machines
-		}
+		l, err = machines.Parse(text)
+		s.Machines = l.Machines
+	} else if s.Up == nil && errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	if err == nil && s.Provider == profile.ProviderAWS {
-		var c *awsx.Client
-		if c, err = awsx.Open(ctx, awsx.Options{Region: s.Region, Profile: s.AWSProfile}); err == nil {
-			s.AWS, err = c.Running(ctx, s.ID)
-		}
+	if s.Provider != profile.ProviderAWS {
+		return err
 	}
-	if err != nil {
-		s.Problem = oneLine(err)
+	c, openErr := awsx.Open(ctx, awsx.Options{Region: s.Region, Profile: cmp.Or(o.AWSProfile, s.AWSProfile)})
+	if openErr == nil {
+		openErr = s.belongsTo(ctx, c)
 	}
+	if openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	var askErr error
+	s.AWS, askErr = c.Running(ctx, s.ID)
+	return errors.Join(err, askErr)
 }
 
 // SweepOptions narrow a sweep.
@@ -160,8 +188,13 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 		}
 		ao.Prices = &table
 	}
+	run := known(o.Results, so.RunID)
+	ao.Region, ao.Profile = cmp.Or(ao.Region, run.Region), cmp.Or(ao.Profile, run.AWSProfile)
 	c, err := awsx.Open(ctx, ao)
 	if err != nil {
+		return err
+	}
+	if err := run.belongsTo(ctx, c); err != nil {
 		return err
 	}
 	o.Console.Status("looking for what is percore's in %s", c.Region)
@@ -221,6 +254,16 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	gone := map[string]bool{}
+	for _, r := range found {
+		gone[r.RunID] = true
+	}
+	for _, l := range left {
+		delete(gone, l.RunID)
+	}
+	if err := settle(ctx, o, c, gone); err != nil {
+		return err
+	}
 	if len(left) > 0 {
 		return fmt.Errorf("still there: %s; run the sweep again in a few minutes", join(left))
 	}
@@ -230,6 +273,65 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	}
 	fmt.Fprintf(w, "deleted %d; nothing of %s is left in %s\n", len(found), what, c.Region)
 	return nil
+}
+
+// known is the state of the run of that id or beginning, empty when the results
+// folder has none.
+func known(results, id string) State {
+	if id == "" {
+		return State{}
+	}
+	id, err := Choose(results, id)
+	if err != nil {
+		return State{}
+	}
+	s, err := readState(filepath.Join(results, id))
+	if err != nil {
+		return State{}
+	}
+	return s
+}
+
+// settle notes in the folders of runs that nothing is left of them. A folder that
+// another percore works on is left to it.
+func settle(ctx context.Context, o Options, c *awsx.Client, gone map[string]bool) error {
+	states, _ := List(o.Results)
+	for _, s := range states {
+		if !gone[s.ID] || !s.Pending() || s.Region != c.Region {
+			continue
+		}
+		var account *accountError
+		if err := s.belongsTo(ctx, c); errors.As(err, &account) {
+			continue // a run of the same id elsewhere
+		} else if err != nil {
+			return err
+		}
+		if err := noteDestroyed(o, s.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteDestroyed notes that the machines of a run are gone.
+func noteDestroyed(o Options, id string) error {
+	d, err := Peek(o, id)
+	if err != nil {
+		return err
+	}
+	if err := d.f.take(); err != nil {
+		o.Console.Printf("note: %v; `percore cloud down --run %s` notes then that its machines are gone", err, id)
+		return nil
+	}
+	defer d.Close()
+	if d.f.state, err = readState(d.f.run); err != nil || !d.f.state.Pending() {
+		return err
+	}
+	if err := d.done(&d.f.state.Destroyed); err != nil {
+		return err
+	}
+	o.Console.Printf("run %s is noted as destroyed; it cost about $%.2f", id, d.f.state.Spent(time.Now()))
+	return d.noteCost()
 }
 
 // ofRun are the resources of the run of that id, or of the one whose id begins
