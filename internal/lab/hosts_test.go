@@ -192,7 +192,7 @@ func FuzzListeners(f *testing.F) {
 func TestShare(t *testing.T) {
 	for _, tt := range []struct{ connections, target, n int }{{256, 50_000, 3}, {5, 0, 2}, {16, 7, 4}, {9, 100, 1}} {
 		w := protocol.Load{Connections: tt.connections, Target: tt.target}
-		if err := checkShares(w, tt.n); err != nil {
+		if err := CheckShares(w, tt.n); err != nil {
 			t.Fatal(err)
 		}
 		connections, target := 0, 0
@@ -210,7 +210,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	for _, w := range []protocol.Load{{Connections: 2}, {Connections: 8, Target: 2}} {
-		if err := checkShares(w, 3); err == nil || !strings.Contains(err.Error(), "over 3 load hosts") {
+		if err := CheckShares(w, 3); err == nil || !strings.Contains(err.Error(), "over 3 load hosts") {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}

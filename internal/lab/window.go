@@ -75,8 +75,8 @@ func share(w protocol.Load, i, n int) protocol.Load {
 	return w
 }
 
-// checkShares refuses a load that cannot be spread over n load generators.
-func checkShares(w protocol.Load, n int) error {
+// CheckShares refuses a load that cannot be spread over n load generators.
+func CheckShares(w protocol.Load, n int) error {
 	if w.Connections < n {
 		return fail.Input("a window of %d connections cannot be spread over %d load hosts; take fewer load hosts, or phases with at least %d connections", w.Connections, n, n)
 	}
@@ -160,7 +160,7 @@ func (l *Lab) running(s protocol.Server) (*server, error) {
 // was created is returned beside an error.
 func (l *Lab) createLoads(ctx context.Context, w protocol.Load) ([]*generator, error) {
 	hosts := l.loadHosts()
-	if err := checkShares(w, len(hosts)); err != nil {
+	if err := CheckShares(w, len(hosts)); err != nil {
 		return nil, err
 	}
 	gens := make([]*generator, len(hosts))

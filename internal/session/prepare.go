@@ -238,6 +238,24 @@ func (p *Prepared) choose(suite profile.Suite, resolve func() error) (err error)
 		p.Seed = rand.Uint64()>>1 | 1 // positive in every reader of JSON
 	}
 	p.Plan = protocol.NewPlan(p.Suite, p.Preset, p.Seed)
+	return p.checkShares()
+}
+
+// checkShares refuses a load that cannot be spread over the load hosts, before
+// these are paid for.
+func (p *Prepared) checkShares() error {
+	n := p.Profile.Load.Hosts()
+	if err := lab.CheckShares(protocol.Load{Connections: p.Preset.Probe.Connections, Target: p.Preset.Probe.Target}, n); err != nil {
+		return fmt.Errorf("preset %s, probe: %w", p.Preset.Name, err)
+	}
+	for _, b := range p.Plan.Blocks {
+		// A warm-up has the connections and the target of a window.
+		for _, w := range b.Windows {
+			if err := lab.CheckShares(protocol.Load{Connections: w.Connections, Target: w.Target}, n); err != nil {
+				return fmt.Errorf("preset %s, phase %s, scenario %s: %w", p.Preset.Name, b.Block.Phase, w.Scenario, err)
+			}
+		}
+	}
 	return nil
 }
 
