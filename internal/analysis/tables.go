@@ -481,7 +481,7 @@ func connectionRow(c *cell, planned int) CeilingRow {
 	m := best.Measured
 	row.Best, row.Failed = best.Repetition, m.Failed
 	row.Achieved = spread(readings(used, "", figAchieved))
-	row.Achieved.Value = m.Achieved
+	row.Achieved.set(m.Achieved)
 	row.Median = median(readings(used, "", figAchieved))
 	of := func(figure string, get func(*measure.Window) float64) *Stat { return only(get(m), m.Has(figure)) }
 	row.P50, row.P99, row.P999 = of("p50_ms", figP50), of("p99_ms", figP99), of("p999_ms", figP999)
@@ -759,5 +759,37 @@ func caveats(in Input, r Report, why []string) []string {
 	case missing > 0:
 		list = append(list, fmt.Sprintf("%d of %s have no evidence; the tables mark the cells that are incomplete.", missing, count(r.Header.Planned, "planned window")))
 	}
-	return list
+	return append(list, warnings(r)...)
+}
+
+// warnings are those of the statistics, each once, with the phases in which it
+// stands beside a figure.
+func warnings(r Report) []string {
+	var texts []string
+	phases := map[string][]string{}
+	add := func(phase string, stats ...*Stat) {
+		for _, s := range stats {
+			if s == nil {
+				continue
+			}
+			for _, w := range s.Warnings {
+				if phases[w] == nil {
+					texts = append(texts, w)
+				}
+				if !slices.Contains(phases[w], phase) {
+					phases[w] = append(phases[w], phase)
+				}
+			}
+		}
+	}
+	for _, row := range r.Rate {
+		add(row.Phase, row.Achieved, row.P50, row.P99, row.P999, row.Cores, row.CPU, row.DBCores, row.DBCPU)
+	}
+	for _, row := range r.Connections {
+		add(row.Phase, row.Median)
+	}
+	for i, w := range texts {
+		texts[i] = fmt.Sprintf("In phase %s %s.", strings.Join(phases[w], " and "), w)
+	}
+	return texts
 }

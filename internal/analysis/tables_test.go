@@ -353,3 +353,38 @@ func TestGeneratorRows(t *testing.T) {
 		t.Errorf("one generator gives %+v", r.Generators)
 	}
 }
+
+// Medians have their intervals, a best and a largest have none, and what the
+// statistics cannot do is said once before any figure.
+func TestIntervalsAndWarnings(t *testing.T) {
+	six := median([]float64{1, 2, 3, 4, 5, 6})
+	if six.Lo != 1 || six.Hi != 6 || six.Confidence < 0.95 || len(six.Warnings) != 0 || six.Value != 3.5 {
+		t.Errorf("%+v", six)
+	}
+	three := middlePercentile([]float64{3, 1, 2})
+	if three.Lo != 1 || three.Hi != 3 || three.Confidence != 0.75 || len(three.Warnings) != 1 || !strings.HasPrefix(three.Warnings[0], "3 repetitions cannot give a 95 % interval") {
+		t.Errorf("%+v", three)
+	}
+	for _, s := range []*Stat{median([]float64{7}), largest([]float64{5, 7}), only(7, true)} {
+		if s.Lo != 7 || s.Hi != 7 || s.Confidence != 0 || s.Value != 7 {
+			t.Errorf("%+v", s)
+		}
+	}
+	r := studyReport(t, studyDir)
+	for _, want := range []string{"In phase ceiling 3 repetitions cannot give a 95 % interval", "In phase rate 5 repetitions cannot give a 95 % interval"} {
+		n := 0
+		for _, c := range r.Caveats {
+			if strings.HasPrefix(c, want) {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%q stands %d times in %q", want, n, r.Caveats)
+		}
+	}
+	for _, row := range r.Ceiling {
+		if row.Achieved.Confidence != 0 || row.Median.Confidence != 0.75 {
+			t.Errorf("%+v, %+v", row.Achieved, row.Median)
+		}
+	}
+}

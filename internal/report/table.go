@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/figures"
 	"github.com/percore/percore/internal/store"
 )
 
@@ -172,6 +173,18 @@ func (c cells) stat(s *analysis.Stat, per float64, decimals int) string {
 	return c.value(s.Value/per, decimals)
 }
 
+// interval formats the interval of an estimate: that of the median, or with too
+// few readings their range.
+func (c cells) interval(s *analysis.Stat, decimals int) string {
+	if s == nil || s.Confidence == 0 {
+		return absent
+	}
+	return Number(s.Lo, decimals) + "–" + Number(s.Hi, decimals)
+}
+
+// intervals says what the intervals of a table are.
+var intervals = fmt.Sprintf(" Intervals hold the median with %s; where there are too few repetitions for that they are the range.", figures.Percent(figures.DisplayConfidence))
+
 // spread formats the lowest and the highest reading.
 func (c cells) spread(s *analysis.Stat, decimals int) string {
 	if s == nil {
@@ -185,10 +198,11 @@ const mib = 1 << 20
 func rateTable(r analysis.Report) Table {
 	t := Table{
 		ID: TableRate, Title: "Fixed rate",
-		About: "Open loop: requests arrive at the target rate. Medians of the repetitions; peak memory is the largest. A target is met at 99 % of it with at most 0.1 % failures." + ofTheWorst(r),
+		About: "Open loop: requests arrive at the target rate. Medians of the repetitions; peak memory is the largest. A target is met at 99 % of it with at most 0.1 % failures." + intervals + ofTheWorst(r),
 		Columns: []Column{
-			{"scenario", true, 0}, {"candidate", true, 0}, {"target/s", false, 0}, {"achieved/s", false, 0}, {"min–max", false, 6}, {"met", false, 0},
-			{"p50 ms", false, 1}, {"p99 ms", false, 0}, {"p99.9 ms", false, 4}, {"cores", false, 2}, {"CPU µs/req", false, 0}, {"DB CPU µs/req", false, 3}, {"peak MiB", false, 5},
+			{"scenario", true, 0}, {"candidate", true, 0}, {"target/s", false, 0}, {"achieved/s", false, 0}, {"interval", false, 7}, {"met", false, 0},
+			{"p50 ms", false, 1}, {"p99 ms", false, 0}, {"p99 interval", false, 8}, {"p99.9 ms", false, 4}, {"cores", false, 2}, {"CPU µs/req", false, 0}, {"CPU interval", false, 6},
+			{"DB CPU µs/req", false, 3}, {"peak MiB", false, 5},
 		},
 		Empty: "No fixed-rate phase was measured.",
 	}
@@ -200,8 +214,9 @@ func rateTable(r analysis.Report) Table {
 			metText = fmt.Sprintf("%d/%d", row.Met, row.Repetitions)
 		}
 		t.Rows = append(t.Rows, []string{
-			row.Scenario, row.Candidate + n.of(row.Cell), Number(float64(row.Target), 0), c.stat(row.Achieved, 1, 0), c.spread(row.Achieved, 0), metText,
-			c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.stat(row.P999, 1, 2), c.stat(row.Cores, 1, 2), c.stat(row.CPU, 1, 1), c.stat(row.DBCPU, 1, 1), c.stat(row.Peak, mib, 1),
+			row.Scenario, row.Candidate + n.of(row.Cell), Number(float64(row.Target), 0), c.stat(row.Achieved, 1, 0), c.interval(row.Achieved, 0), metText,
+			c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.interval(row.P99, 2), c.stat(row.P999, 1, 2), c.stat(row.Cores, 1, 2), c.stat(row.CPU, 1, 1), c.interval(row.CPU, 1),
+			c.stat(row.DBCPU, 1, 1), c.stat(row.Peak, mib, 1),
 		})
 	}
 	t.Notes = n.lines()
@@ -211,10 +226,10 @@ func rateTable(r analysis.Report) Table {
 func ceilingTable(r analysis.Report) Table {
 	t := Table{
 		ID: TableCeiling, Title: "Ceiling",
-		About: "Closed loop: as many requests as the connections carry. The best connection count without a failed request, its best repetition and the median of its repetitions; latency and CPU are the best repetition's." + ofTheWorst(r),
+		About: "Closed loop: as many requests as the connections carry. The best connection count without a failed request, its best repetition and the median of its repetitions; latency and CPU are the best repetition's." + intervals + ofTheWorst(r),
 		Columns: []Column{
 			{"scenario", true, 0}, {"candidate", true, 0}, {"best conns", false, 0}, {"achieved/s", false, 0}, {"median/s", false, 1}, {"n", false, 4},
-			{"p50 ms", false, 2}, {"p99 ms", false, 0}, {"cores", false, 1}, {"CPU µs/req", false, 0}, {"DB CPU µs/req", false, 3}, {"peak MiB", false, 5},
+			{"p50 ms", false, 2}, {"p99 ms", false, 0}, {"cores", false, 1}, {"CPU µs/req", false, 0}, {"DB CPU µs/req", false, 3}, {"peak MiB", false, 5}, {"median interval", false, 6},
 		},
 		Empty: "No ceiling phase was measured.",
 	}
@@ -225,7 +240,7 @@ func ceilingTable(r analysis.Report) Table {
 		if row.Achieved != nil {
 			connections = strconv.Itoa(row.Connections)
 		}
-		t.Rows = append(t.Rows, append([]string{row.Scenario, row.Candidate + n.of(row.Cell), connections}, ceilingCells(c, row)...))
+		t.Rows = append(t.Rows, append([]string{row.Scenario, row.Candidate + n.of(row.Cell), connections}, append(ceilingCells(c, row), c.interval(row.Median, 0))...))
 	}
 	t.Notes = n.lines()
 	return t
