@@ -105,9 +105,9 @@ func (n *number) Set(s string) error {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		return errors.New("the number is too large")
+		return errors.New("the number is too large; give it a smaller one")
 	case err != nil:
-		return errors.New("this is not a number")
+		return errors.New("give it a number")
 	case percent:
 		v /= 100
 	}

@@ -36,7 +36,7 @@ func TestBadRunFlags(t *testing.T) {
 		`--scenarios " " names none`:                           {"run", "--dry-run", "--scenarios", " "},
 		"--candidates names go twice":                          {"run", "--dry-run", "--candidates", "go,php-fpm,go"},
 		`"--seed" flag; give it a whole number of 0 or more`:   {"run", "--seed", "-1"},
-		`"--rate" flag; give it a number`:                      {"plan", "published", "--rate", "many"},
+		`"--rate" flag: give it a number`:                      {"plan", "published", "--rate", "many"},
 		"--results " + file + " is not a folder":               {"ls", "--results", file},
 		"--results " + file + "/x lies below a file":           {"run", "--dry-run", "--results", file + "/x"},
 		"--results /dev/null/x lies below a file; name":        {"run", "--dry-run", "--results", "/dev/null/x"},

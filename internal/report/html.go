@@ -241,6 +241,8 @@ func sizingTable(d Document) Table {
 			return absent
 		case a.Confidence > 0 && a.Hi > a.Lo:
 			return fmt.Sprintf("%s (%s–%s)", Number(a.Value, 2), Number(a.Lo, 2), Number(a.Hi, 2))
+		case a.Spread && a.Hi > a.Lo:
+			return fmt.Sprintf("%s (%s–%s, spread)", Number(a.Value, 2), Number(a.Lo, 2), Number(a.Hi, 2))
 		}
 		return Number(a.Value, 2)
 	}
@@ -256,7 +258,7 @@ func sizingTable(d Document) Table {
 		return Number(a.Value, 0)
 	}
 	for _, p := range plans {
-		t.About = fmt.Sprintf("Cores for %s requests/s of one scenario, with their intervals. By CPU time: what the work costs. By instance: what has to be bought, idle cores included, where a ceiling was measured. percore plan answers for any other rate, mix and instance type, with prices.", Number(p.Request.Rate, 0))
+		t.About = fmt.Sprintf("Cores for %s requests/s of one scenario, with their intervals, or the spread of the repetitions where there are too few. By CPU time: what the work costs. By instance: what has to be bought, idle cores included, where a ceiling was measured. percore plan answers for any other rate, mix and instance type, with prices.", Number(p.Request.Rate, 0))
 		for scenario := range p.Request.Mix {
 			for _, c := range p.Candidates {
 				peak := absent
