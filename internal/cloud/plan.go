@@ -205,20 +205,8 @@ func (d *Driver) rest() (rest time.Duration, begun bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	for _, b := range p.Plan.Blocks {
-		n := 0
-		for _, w := range b.Windows {
-			if finished(w) {
-				begun = true
-			} else {
-				n++
-			}
-		}
-		if n > 0 {
-			rest += p.Plan.BlockTime(b, n, protocol.DefaultOverhead())
-		}
-	}
-	return rest, begun, nil
+	left := p.Plan.Left(finished)
+	return left.Time(protocol.DefaultOverhead()), left.Windows() < p.Plan.Windows(), nil
 }
 
 // usd writes a limit in cents, or as exactly as it was given.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/percore/percore/internal/profile"
@@ -55,6 +56,25 @@ func newBlock(s profile.Suite, phase profile.Phase, candidate string, rep int) B
 		}
 	}
 	return b
+}
+
+// Left is the block with those of its windows that are not done.
+func (b Block) Left(done func(store.Window) bool) Block {
+	b.Windows = slices.DeleteFunc(slices.Clone(b.Windows), done)
+	return b
+}
+
+// Left is the plan with the windows that are not done, in the blocks that have
+// any.
+func (p Plan) Left(done func(store.Window) bool) Plan {
+	var blocks []Block
+	for _, b := range p.Blocks {
+		if b = b.Left(done); len(b.Windows) > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	p.Blocks = blocks
+	return p
 }
 
 // Windows counts the windows of the plan.

@@ -102,22 +102,12 @@ func (r *Runner) Run(ctx context.Context) error {
 
 // Finished counts the windows of the plan that need no further attempt.
 func (r *Runner) Finished() int {
-	n := 0
-	for _, b := range r.Plan.Blocks {
-		n += len(b.Windows) - len(r.pending(b))
-	}
-	return n
+	return r.Plan.Windows() - r.Plan.Left(r.done).Windows()
 }
 
-func (r *Runner) pending(b Block) []store.Window {
-	var pending []store.Window
-	for _, w := range b.Windows {
-		if !Finished(r.Journal.Attempts(w)) {
-			pending = append(pending, w)
-		}
-	}
-	return pending
-}
+func (r *Runner) done(w store.Window) bool { return Finished(r.Journal.Attempts(w)) }
+
+func (r *Runner) pending(b Block) []store.Window { return b.Left(r.done).Windows }
 
 // Finished reports whether a window with these attempts needs no further one:
 // an attempt is evidence, or the gates have judged it as often as the protocol

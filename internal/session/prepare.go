@@ -349,24 +349,14 @@ func (p *Prepared) Describe(done func(store.Window) bool) []string {
 		add("note: %s", c)
 	}
 	o := protocol.DefaultOverhead()
-	finished, measuring, total := 0, time.Duration(0), time.Duration(0)
 	for i, b := range p.Plan.Blocks {
-		left := 0
-		for _, w := range b.Windows {
-			if !done(w) {
-				left++
-			}
-		}
-		finished += len(b.Windows) - left
+		left := len(b.Left(done).Windows)
 		add("")
 		if left == 0 {
 			add("block %d of %d: phase %s, %s, repetition %d, done", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition)
 			continue
 		}
-		took := p.Plan.BlockTime(b, left, o)
-		measuring += time.Duration(left) * b.Phase.Window.Std()
-		total += took
-		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition, took.Round(time.Second))
+		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition, p.Plan.BlockTime(b, left, o).Round(time.Second))
 		add("  database copy, prewarm, checkpoint")
 		add("  probe    %6s  %d connections, %d/s", p.Preset.Probe.Window, p.Preset.Probe.Connections, p.Preset.Probe.Target)
 		for _, sc := range b.Warmups {
@@ -383,14 +373,16 @@ func (p *Prepared) Describe(done func(store.Window) bool) []string {
 			add("  window   %6s  %-6s %4d connections, %s", b.Phase.Window, w.Scenario, w.Connections, target)
 		}
 	}
+	left := p.Plan.Left(done)
+	measuring, total := left.WindowTime(), left.Time(o).Round(time.Second)
 	add("")
-	if finished > 0 {
+	if finished := p.Plan.Windows() - left.Windows(); finished > 0 {
 		add("%d of %d windows are done; %d are left, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
-			finished, p.Plan.Windows(), p.Plan.Windows()-finished, measuring, total.Round(time.Second))
+			finished, p.Plan.Windows(), left.Windows(), measuring, total)
 		return lines
 	}
 	add("%d windows in %d blocks, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
-		p.Plan.Windows(), len(p.Plan.Blocks), measuring, total.Round(time.Second))
+		p.Plan.Windows(), len(p.Plan.Blocks), measuring, total)
 	return lines
 }
 
