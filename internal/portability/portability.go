@@ -25,6 +25,7 @@ import (
 
 	"github.com/percore/percore/internal/fail"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
 )
 
 // Schema names the layout of Report as JSON.
@@ -267,7 +268,7 @@ func gaps(a, b *figures.Set) []string {
 			for _, why := range order {
 				what, was, has := candidate, "was", "has"
 				if n := len(missing[why]); n < known {
-					what += "'s " + list(missing[why])
+					what += "'s " + sheet.Enumerate(missing[why])
 					if n > 1 {
 						was, has = "were", "have"
 					}
@@ -281,14 +282,6 @@ func gaps(a, b *figures.Set) []string {
 		}
 	}
 	return said
-}
-
-// list writes names as a sentence has them.
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 func cell(sets []*figures.Set, k figures.Key) Cell {
@@ -539,7 +532,7 @@ func (p *Pair) say(a, b *figures.Set, labelA, labelB string) {
 	case len(fitted) == 1:
 		all = fitted[0] + " needs"
 	case len(fitted) < len(union([]*figures.Set{a, b}, candidatesOf)):
-		all = "each of " + list(fitted) + " needs"
+		all = "each of " + sheet.Enumerate(fitted) + " needs"
 	}
 	spread := f.spread()
 	if math.Abs(math.Log(f.Value)) < math.Log(1+Worth) {
@@ -632,7 +625,7 @@ func unmeasured(a, b figures.Host, labelA, labelB string) string {
 			without = append(without, h.label)
 		}
 	}
-	return "there are no " + neutralMeasure + " of " + list(without)
+	return "there are no " + neutralMeasure + " of " + sheet.Enumerate(without)
 }
 
 // says whether the measure agrees with the factor.

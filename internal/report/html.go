@@ -17,6 +17,7 @@ import (
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
 	"github.com/percore/percore/internal/portability"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
@@ -277,7 +278,7 @@ func sizingTable(d Document) Table {
 		}
 	}
 	if idle := idleScenarios(d.Report); len(idle) > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%s: too many cores by CPU time and for the database, because candidates were nearly idle where they were measured; go by instance", enumerate(idle)))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: too many cores by CPU time and for the database, because candidates were nearly idle where they were measured; go by instance", sheet.Enumerate(idle)))
 	}
 	// What holds for one of the plans only, such as its mix, the table says.
 	for _, s := range append(slices.Clone(first(plans).First), first(plans).Assumptions...) {

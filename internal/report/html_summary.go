@@ -8,6 +8,7 @@ import (
 	"github.com/percore/percore/internal/analysis"
 	"github.com/percore/percore/internal/claims"
 	"github.com/percore/percore/internal/figures"
+	"github.com/percore/percore/internal/figures/sheet"
 	"github.com/percore/percore/internal/portability"
 	"github.com/percore/percore/internal/profile"
 	"github.com/percore/percore/internal/sizing"
@@ -121,12 +122,12 @@ func idleNote(idle []string) []string {
 	if len(idle) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))}
+	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", sheet.Enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))}
 }
 
 func idleCaption(r analysis.Report) string {
 	if idle := idleScenarios(r); len(idle) > 0 {
-		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))
+		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", sheet.Enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))
 	}
 	return ""
 }
@@ -163,7 +164,7 @@ func oneCore(d Document) string {
 	if len(parts) == 0 {
 		return "Not known: no window has CPU figures."
 	}
-	text := fmt.Sprintf("%s (by CPU time of the candidate, %s).", enumerate(parts), strings.Join(sortedNames(phases), " and "))
+	text := fmt.Sprintf("%s (by CPU time of the candidate, %s).", sheet.Enumerate(parts), strings.Join(sortedNames(phases), " and "))
 	if doubtful {
 		text += " Figures marked ! are no evidence."
 	}
@@ -177,14 +178,6 @@ func sortedNames(m map[string]bool) []string {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// enumerate joins parts as a sentence does.
-func enumerate(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
 func targets(r analysis.Report) string {
@@ -220,17 +213,17 @@ func targets(r analysis.Report) string {
 		text := fmt.Sprintf("%s at %s/s: ", g.scenario, Number(float64(g.target), 0))
 		var said []string
 		if len(held) > 0 {
-			who := enumerate(held)
+			who := sheet.Enumerate(held)
 			if len(held) == len(rows[g]) && len(held) > 1 {
 				who = "every candidate"
 			}
 			said = append(said, "held by "+who)
 		}
 		if len(missed) > 0 {
-			said = append(said, "missed by "+enumerate(missed))
+			said = append(said, "missed by "+sheet.Enumerate(missed))
 		}
 		if len(unknown) > 0 {
-			said = append(said, "no evidence for "+enumerate(unknown))
+			said = append(said, "no evidence for "+sheet.Enumerate(unknown))
 		}
 		parts = append(parts, text+strings.Join(said, ", "))
 	}
@@ -328,7 +321,7 @@ func failures(r analysis.Report) string {
 		text += fmt.Sprintf("; %d of %d windows have evidence", r.Header.Done, r.Header.Planned)
 	}
 	if len(waived) > 0 {
-		text += "; waived on purpose: " + enumerate(waived)
+		text += "; waived on purpose: " + sheet.Enumerate(waived)
 	}
 	return text + "."
 }

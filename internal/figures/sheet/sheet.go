@@ -17,6 +17,14 @@ import (
 	"github.com/percore/percore/internal/fail"
 )
 
+// Enumerate joins names as a sentence does.
+func Enumerate(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
 // Document is one answer.
 type Document struct {
 	Title    string
