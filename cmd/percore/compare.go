@@ -52,8 +52,7 @@ func newCompareCmd(a *app) *cobra.Command {
 
 // figures reads the figures of what a person named: published, a run, a raw
 // folder of the published study, or files in the form of the published figures.
-// The raw files of a run are checked, unless
-// --no-verify says otherwise.
+// The raw files of a run are checked, unless --no-verify says otherwise.
 func (a *app) figures(arg string) (*figures.Set, error) {
 	if arg == baseline.Name {
 		return baseline.Set()

@@ -1,4 +1,5 @@
-// Package infile reads the small files that a person names: claims, studies.
+// Package infile reads the small files that a person names: claims, studies,
+// prices.
 package infile
 
 import (
@@ -18,13 +19,13 @@ func Read(name string, limit int64, what, like string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fail.Input("%s: there is no such file of %s; name one like %s", name, what, like)
+		return nil, fail.Input("%s: there is no such file; name one for %s like %s", name, what, like)
 	case err != nil:
 		return nil, fail.Input("reading %s: %w; name a file like %s", what, err, like)
 	case info.IsDir():
-		return nil, fail.Input("%s: this is a folder; name a file of %s", name, what)
+		return nil, fail.Input("%s: this is a folder; name a file for %s like %s", name, what, like)
 	case !info.Mode().IsRegular():
-		return nil, fail.Input("%s: this is a device or a pipe; name a regular file of %s", name, what)
+		return nil, fail.Input("%s: this is a device or a pipe and not a regular file; name one for %s like %s", name, what, like)
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
@@ -39,7 +40,7 @@ func Read(name string, limit int64, what, like string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", what, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fail.Input("%s: the file has more than %d bytes, too many for %s; name another", name, limit, what)
+		return nil, fail.Input("%s: a file of more than %d bytes is too large for %s; name another", name, limit, what)
 	}
 	return data, nil
 }

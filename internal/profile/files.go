@@ -135,14 +135,22 @@ func locate(root, dir, what, nameOrFile string) (string, error) {
 
 // readYAML reads a file whose every key must be known.
 func readYAML(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail.Input("%s does not exist; give the path of a YAML file that does", path)
-	}
+	text, err := readFile(path)
 	if err != nil {
-		return fail.Input("cannot read %s: %w", path, err)
+		return err
 	}
 	return decodeYAML(path, text, into)
+}
+
+func readFile(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail.Input("%s does not exist; give the path of a YAML file that does", path)
+	}
+	if err != nil {
+		return nil, fail.Input("cannot read %s: %w", path, err)
+	}
+	return text, nil
 }
 
 func (p Profile) check() error {

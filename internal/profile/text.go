@@ -1,10 +1,5 @@
 package profile
 
-import (
-	"fmt"
-	"os"
-)
-
 // ProfileText returns the file that FindProfile reads, as it is.
 func ProfileText(root, nameOrFile string) ([]byte, error) {
 	return text(locate(root, profileDir, "profile", nameOrFile))
@@ -19,9 +14,5 @@ func text(path string, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return content, nil
+	return readFile(path)
 }

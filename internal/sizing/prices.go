@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/infile"
 	"github.com/percore/percore/results/published"
 )
 
@@ -73,30 +73,9 @@ func ShippedPrices() (Prices, error) {
 
 // ReadPrices reads a price table from a file.
 func ReadPrices(path string) (Prices, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return Prices{}, fail.Input("%s: there is no such price table; name one like results/published/%s", path, published.PricesFile)
-	case err != nil:
-		return Prices{}, fail.Input("reading the prices: %w; name a file that can be read", err)
-	case info.IsDir():
-		return Prices{}, fail.Input("%s: this is a folder; name a price table like results/published/%s", path, published.PricesFile)
-	case !info.Mode().IsRegular():
-		// Opening a FIFO may wait for ever, and a device may never end.
-		return Prices{}, fail.Input("%s: this is not a regular file; name a price table like results/published/%s", path, published.PricesFile)
-	}
-	f, err := os.Open(path)
+	data, err := infile.Read(path, maxPrices, "the prices", "results/published/"+published.PricesFile)
 	if err != nil {
-		return Prices{}, fail.Input("reading the prices: %w; name a file that can be read", err)
-	}
-	defer f.Close()
-	// Files of the kernel have no size before they are read.
-	data, err := io.ReadAll(io.LimitReader(f, maxPrices+1))
-	switch {
-	case err != nil:
-		return Prices{}, fmt.Errorf("reading the prices: %w", err)
-	case len(data) > maxPrices:
-		return Prices{}, fail.Input("%s: a file of more than %d MiB is too large for a price table; name another", path, maxPrices>>20)
+		return Prices{}, err
 	}
 	return ParsePrices(path, data)
 }
