@@ -61,7 +61,7 @@ export NO_INSTALL FLAVOUR
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # Modules of the project that a machine without PHP's headers can build.
-MODULES = . candidates/go
+MODULES = . candidates/oauth-events/go
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

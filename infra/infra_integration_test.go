@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/cloud/tf"
+	"github.com/percore/percore/internal/machines/terraform"
 )
 
 // tools installs the linter and the scanner and returns their folder.
@@ -62,7 +62,7 @@ func TestFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := tf.Find(t.Context(), tf.Options{CacheDir: filepath.Join(cache, "percore"), Install: true, Say: t.Logf})
+	b, err := terraform.Find(t.Context(), terraform.Options{CacheDir: filepath.Join(cache, "percore"), Install: true, Say: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/percore/percore/internal/cloud/iampolicy"
+	"github.com/percore/percore/internal/testkit/iampolicy"
 )
 
 // modules are the folders here that hold a module.

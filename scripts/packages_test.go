@@ -18,7 +18,7 @@ func TestIntegrationPackages(t *testing.T) {
 	for _, p := range got {
 		found[strings.TrimPrefix(p, "github.com/percore/percore/")] = true
 	}
-	for p, want := range map[string]bool{"scripts": true, "internal/doctor": true, "internal/profile": false, "internal/fail": false} {
+	for p, want := range map[string]bool{"scripts": true, "internal/doctor": true, "internal/plan": false, "internal/base/fail": false} {
 		if found[p] != want {
 			t.Errorf("%s listed: %t, want %t; all: %q", p, found[p], want, got)
 		}

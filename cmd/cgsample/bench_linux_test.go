@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup/kernel"
+	"github.com/percore/percore/internal/guest/kernel"
 )
 
 // groups makes two cgroups in every hierarchy of this machine, puts a process in

@@ -22,8 +22,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/lab/engine"
 )
 
 // host is the engine with an image that holds nothing but the sampler and the

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup/sampler"
+	"github.com/percore/percore/internal/guest/sample"
 )
 
 const usage = `Usage: cgsample [flags] NAME=PID...
@@ -43,7 +43,7 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "cgsample:", err)
-	if sampler.IsInput(err) {
+	if sample.IsInput(err) {
 		os.Exit(2)
 	}
 	os.Exit(1)
@@ -62,17 +62,17 @@ func run(args []string, stdout *os.File) error {
 			fmt.Fprint(stdout, usage)
 			return nil
 		}
-		return sampler.Input("%w: see cgsample --help", err)
+		return sample.Input("%w: see cgsample --help", err)
 	}
 	if *interval < time.Millisecond {
-		return sampler.Input("--interval %v is too short: use 1ms or more", *interval)
+		return sample.Input("--interval %v is too short: use 1ms or more", *interval)
 	}
 	if *longest <= 0 {
-		return sampler.Input("--max %v is not a time: use for example 10m", *longest)
+		return sample.Input("--max %v is not a time: use for example 10m", *longest)
 	}
-	targets := make([]sampler.Target, 0, flags.NArg())
+	targets := make([]sample.Target, 0, flags.NArg())
 	for _, arg := range flags.Args() {
-		t, err := sampler.ParseTarget(arg)
+		t, err := sample.ParseTarget(arg)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func run(args []string, stdout *os.File) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
 
-	s, err := sampler.Open(*root, *proc, targets)
+	s, err := sample.Open(*root, *proc, targets)
 	if err != nil {
 		return err
 	}
@@ -114,14 +114,14 @@ func run(args []string, stdout *os.File) error {
 // written over.
 func create(name string) (*os.File, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-		return nil, sampler.Input("--out %s already holds data: name a new file", name)
+		return nil, sample.Input("--out %s already holds data: name a new file", name)
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if errors.Is(err, syscall.ENOSPC) {
 		return nil, remedy(err, name)
 	}
 	if err != nil {
-		return nil, sampler.Input("cannot open --out (%w): name a file in a folder that exists and can be written to", err)
+		return nil, sample.Input("cannot open --out (%w): name a file in a folder that exists and can be written to", err)
 	}
 	return f, nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
+	"github.com/percore/percore/internal/evidence/cgroup"
 )
 
 // The test binary is the command itself when this is set.
@@ -43,7 +43,7 @@ func v2(tb testing.TB) []string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.CopyFS(dir, os.DirFS("../../internal/cgroup/testdata/v2")); err != nil {
+	if err := os.CopyFS(dir, os.DirFS("../../internal/evidence/cgroup/testdata/v2")); err != nil {
 		tb.Fatal(err)
 	}
 	root, file := filepath.Join(dir, "cgroup"), filepath.Join(dir, "proc/self/mountinfo")

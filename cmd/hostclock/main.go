@@ -15,7 +15,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/percore/percore/internal/ntp"
+	"github.com/percore/percore/internal/guest/clock"
 )
 
 const usage = `Usage: hostclock serve ADDRESS | hostclock ask ADDRESS
@@ -51,11 +51,11 @@ func serve(address string) error {
 	if err != nil {
 		return err
 	}
-	return ntp.Serve(conn)
+	return clock.Serve(conn)
 }
 
 func ask(address string) error {
-	r, err := ntp.Ask(context.Background(), address, 8, 250*time.Millisecond)
+	r, err := clock.Ask(context.Background(), address, 8, 250*time.Millisecond)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // TestAnswers runs the commands that answer from results folders, as a session
@@ -22,7 +22,7 @@ func TestAnswers(t *testing.T) {
 		Dir: "testdata/answers",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("ROOT", root)
-			env.Setenv("STUDY", filepath.Join(root, "internal/study/testdata/php-go-bench"))
+			env.Setenv("STUDY", filepath.Join(root, "internal/evidence/study/testdata/php-go-bench"))
 			return os.Mkdir(filepath.Join(env.WorkDir, "results"), 0o755)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 				}
 				var out, errs bytes.Buffer
 				all := append([]string{"--root", ts.Getenv("ROOT"), "--results", ts.MkAbs("results")}, args[1:]...)
-				code := run(t.Context(), all, &out, &errs)
+				code := execute(t.Context(), all, &out, &errs)
 				ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), out.Bytes(), 0o644))
 				ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), errs.Bytes(), 0o644))
 				if want := map[string]int{"0": 0, "1": fail.CodeFailed, "2": fail.CodeInput}[args[0]]; code != want {

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/engine"
 	"github.com/percore/percore/internal/lab"
+	"github.com/percore/percore/internal/lab/engine"
 )
 
 func newCleanCmd(a *app) *cobra.Command {

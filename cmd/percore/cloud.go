@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/percore/percore/internal/cloud"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/ui"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/machines"
+	"github.com/percore/percore/internal/run/console"
 )
 
 // cloudFlags are the flags of the stages of a cloud run.
@@ -42,9 +42,9 @@ func newCloudCmd(a *app) *cobra.Command {
 	}
 	cmd.AddCommand(
 		newCloudRunCmd(a), newCloudUpCmd(a),
-		newCloudStageCmd(a, "prepare", "install Docker and set clocks, limits and governors on the machines", func(d *cloud.Driver, ctx context.Context) error { return d.UpTo(ctx, "prepare") }),
-		newCloudStageCmd(a, "collect", "fetch the hosts' logs, check the raw files against the hosts' digests and report", func(d *cloud.Driver, ctx context.Context) error { return d.UpTo(ctx, "collect") }),
-		newCloudStageCmd(a, "down", "destroy the machines; on machines of your own remove what is percore's", func(d *cloud.Driver, ctx context.Context) error { return d.Down(ctx) }),
+		newCloudStageCmd(a, "prepare", "install Docker and set clocks, limits and governors on the machines", func(d *machines.Driver, ctx context.Context) error { return d.UpTo(ctx, "prepare") }),
+		newCloudStageCmd(a, "collect", "fetch the hosts' logs, check the raw files against the hosts' digests and report", func(d *machines.Driver, ctx context.Context) error { return d.UpTo(ctx, "collect") }),
+		newCloudStageCmd(a, "down", "destroy the machines; on machines of your own remove what is percore's", func(d *machines.Driver, ctx context.Context) error { return d.Down(ctx) }),
 		newCloudStatusCmd(a), newCloudSSHCmd(a), newCloudSweepCmd(a),
 	)
 	return cmd
@@ -86,17 +86,17 @@ func (f *cloudFlags) tools(cmd *cobra.Command) {
 
 // options turns the flags into a driver's options. The returned function
 // closes the console.
-func (f *cloudFlags) options(a *app, cmd *cobra.Command) (cloud.Options, func(), error) {
+func (f *cloudFlags) options(a *app, cmd *cobra.Command) (machines.Options, func(), error) {
 	o, err := f.runFlags.options(a)
 	if err != nil {
-		return cloud.Options{}, nil, err
+		return machines.Options{}, nil, err
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return cloud.Options{}, nil, fmt.Errorf("finding a folder for Terraform and Ansible: %w; set XDG_CACHE_HOME or HOME", err)
+		return machines.Options{}, nil, fmt.Errorf("finding a folder for Terraform and Ansible: %w; set XDG_CACHE_HOME or HOME", err)
 	}
 	c := a.console()
-	co := cloud.Options{
+	co := machines.Options{
 		Options: o, Cache: filepath.Join(cache, "percore"),
 		Keep: f.keep, MaxCostUSD: f.maxCost, SSHFrom: list(f.sshFrom), AWSProfile: f.awsProfile, Region: f.region, Prices: f.prices,
 		NoInstall: f.noInstall || os.Getenv("NO_INSTALL") != "" && os.Getenv("NO_INSTALL") != "0",
@@ -165,13 +165,13 @@ func (f *cloudFlags) named(args []string) error {
 // driver opens the named run, or the one that has machines. Where fresh is set
 // and no run is named it begins one, if a profile was chosen or no run has
 // machines.
-func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*cloud.Driver, func(), error) {
+func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*machines.Driver, func(), error) {
 	o, closeConsole, err := f.options(a, cmd)
 	if err != nil {
 		return nil, nil, err
 	}
 	if fresh && f.run == "" {
-		all, damaged := cloud.List(o.Results)
+		all, damaged := machines.List(o.Results)
 		for _, err := range damaged {
 			o.Console.Printf("note: %v", err)
 		}
@@ -188,17 +188,17 @@ func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*cloud.Driv
 			}
 		}
 	}
-	var d *cloud.Driver
+	var d *machines.Driver
 	if fresh && f.run == "" {
-		d, err = cloud.New(o)
+		d, err = machines.New(o)
 	} else {
-		d, err = cloud.Open(o, f.run)
+		d, err = machines.Open(o, f.run)
 	}
 	if err != nil {
 		closeConsole()
 		return nil, nil, err
 	}
-	if c, ok := o.Console.(*ui.Console); ok {
+	if c, ok := o.Console.(*console.Console); ok {
 		c.SetNote(d.Spent)
 	}
 	return d, func() { d.Close(); closeConsole() }, nil
@@ -266,14 +266,14 @@ func newCloudUpCmd(a *app) *cobra.Command {
 }
 
 // discard removes the folder of a run that failed before anything was made.
-func discard(d *cloud.Driver, err error) (bool, error) {
+func discard(d *machines.Driver, err error) (bool, error) {
 	if err == nil {
 		return false, nil
 	}
 	return d.Discard()
 }
 
-func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context.Context) error) *cobra.Command {
+func newCloudStageCmd(a *app, name, short string, do func(*machines.Driver, context.Context) error) *cobra.Command {
 	f := &cloudFlags{}
 	f.profile, f.preset = "auto", "auto" // the run's own
 	cmd := &cobra.Command{
@@ -306,7 +306,7 @@ func newCloudStageCmd(a *app, name, short string, do func(*cloud.Driver, context
 }
 
 // cloudFinish shows what there is of a run, however it ended.
-func (a *app) cloudFinish(ctx context.Context, d *cloud.Driver, err error) error {
+func (a *app) cloudFinish(ctx context.Context, d *machines.Driver, err error) error {
 	if d.State().Measured == nil && fail.IsInput(err) {
 		return err
 	}
@@ -346,7 +346,7 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			return cloud.Status(cmd.Context(), o, f.run, asJSON, a.stdout)
+			return machines.Status(cmd.Context(), o, f.run, asJSON, a.stdout)
 		},
 	}
 	cmd.Flags().StringVar(&f.run, "run", "", "only this `RUN`, with its machines (default: all)")
@@ -369,7 +369,7 @@ func newCloudSSHCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			d, err := cloud.Peek(o, f.run)
+			d, err := machines.Peek(o, f.run)
 			if err != nil {
 				return err
 			}
@@ -396,7 +396,7 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			err = cloud.Sweep(cmd.Context(), o, cloud.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
+			err = machines.Sweep(cmd.Context(), o, machines.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
 			return stopped(cmd.Context(), err)
 		},
 	}

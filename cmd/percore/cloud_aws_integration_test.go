@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/cloud"
-	"github.com/percore/percore/internal/cloud/mototest"
-	"github.com/percore/percore/internal/cloud/tf"
+	"github.com/percore/percore/internal/machines"
+	"github.com/percore/percore/internal/machines/terraform"
+	"github.com/percore/percore/internal/testkit/mototest"
 )
 
 // awsRun is the beginning of a cloud run's command line against a server that
@@ -88,8 +88,8 @@ func rootWith(t *testing.T, override string) string {
 
 // TestCloudUpAndDown makes the machines and destroys them, with a provider.
 func TestCloudUpAndDown(t *testing.T) {
-	if os.Getenv(tf.ProviderDir) == "" {
-		t.Skipf("%s is not set: without an AWS provider no machines are planned, made and destroyed", tf.ProviderDir)
+	if os.Getenv(terraform.ProviderDir) == "" {
+		t.Skipf("%s is not set: without an AWS provider no machines are planned, made and destroyed", terraform.ProviderDir)
 	}
 	server := mototest.Start(t)
 	server.Setenv(t)
@@ -113,7 +113,7 @@ func TestCloudUpAndDown(t *testing.T) {
 		t.Errorf("a run of which nothing was made has left %v, %v", left, err)
 	}
 	percore(t, results, awsRun(t, "--yes")...).run(t, 0)
-	all, damaged := cloud.List(results)
+	all, damaged := machines.List(results)
 	if len(damaged) > 0 || len(all) != 1 || !all[0].Live() {
 		t.Fatalf("runs %+v, %v", all, damaged)
 	}

@@ -14,12 +14,12 @@ import (
 
 	"github.com/moby/moby/client"
 
-	"github.com/percore/percore/internal/cloud"
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/engine/enginetest"
-	"github.com/percore/percore/internal/hoststest"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/machines"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/hoststest"
 )
 
 // cloudProfile is a profile of the hosts of a test. They share this machine's
@@ -96,9 +96,9 @@ func loading(t *testing.T, c *command, h *hoststest.Host, duration string) {
 }
 
 // onDisk is the state of the one cloud run.
-func onDisk(t *testing.T, results string) (cloud.State, *store.Store) {
+func onDisk(t *testing.T, results string) (machines.State, *store.Store) {
 	t.Helper()
-	all, damaged := cloud.List(results)
+	all, damaged := machines.List(results)
 	if len(damaged) > 0 || len(all) != 1 {
 		t.Fatalf("cloud runs %+v, %v", all, damaged)
 	}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/figures/sheet"
-	"github.com/percore/percore/internal/portability"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/study"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/answers/sheet"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study"
 )
 
 func newCompareCmd(a *app) *cobra.Command {
@@ -54,11 +54,11 @@ func newCompareCmd(a *app) *cobra.Command {
 // folder of the published study, or files in the form of the published figures.
 // The raw files of a run are checked, unless --no-verify says otherwise.
 func (a *app) figures(arg string) (*figures.Set, error) {
-	if arg == baseline.Name {
-		return baseline.Set()
+	if arg == published.Name {
+		return published.Set()
 	}
-	if baseline.Is(arg) && !store.IsRun(arg) && study.Locate(arg) == "" {
-		return baseline.Open(arg)
+	if published.Is(arg) && !store.IsRun(arg) && study.Locate(arg) == "" {
+		return published.Open(arg)
 	}
 	dir, studys, err := a.locate(arg)
 	if err != nil {
@@ -110,7 +110,7 @@ func newClaimsCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			base, err := baseline.Set()
+			base, err := published.Set()
 			if err != nil {
 				return err
 			}

@@ -5,12 +5,12 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/percore/percore/internal/ui"
+	"github.com/percore/percore/internal/run/console"
 )
 
 // console is where a long command says what it does: with a status line when
 // the output is a terminal.
-func (a *app) console() *ui.Console {
+func (a *app) console() *console.Console {
 	f, ok := a.stdout.(*os.File)
 	tty := ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	width := func() int {
@@ -23,5 +23,5 @@ func (a *app) console() *ui.Console {
 		}
 		return w
 	}
-	return ui.New(a.stdout, tty, width, a.verbose)
+	return console.New(a.stdout, tty, width, a.verbose)
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/portability"
-	"github.com/percore/percore/internal/sizing"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/answers/sizing"
 )
 
 // TestEveryFieldIsDocumented: what is written as JSON stands in the documents.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	for file, values := range map[string][]any{
 		"answers-json.md": {claims.Report{}, portability.Report{}, sizing.Plan{}},
-		"report-json.md":  {analysis.Report{}, baseline.Listing{}, claims.Result{}},
+		"report-json.md":  {analysis.Report{}, published.Listing{}, claims.Result{}},
 	} {
 		text, err := os.ReadFile("../../docs/" + file)
 		if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/doctor"
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/images"
 	"github.com/percore/percore/internal/lab"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/lab/images"
+	"github.com/percore/percore/internal/plan"
 )
 
 func newDoctorCmd(a *app) *cobra.Command {
@@ -34,17 +34,17 @@ func newDoctorCmd(a *app) *cobra.Command {
 			if err := a.findRoot(); err != nil {
 				return err
 			}
-			switch profile.Flavour(flavour) {
-			case profile.FlavourAuto, profile.FlavourPublished, profile.FlavourDebian:
+			switch plan.Flavour(flavour) {
+			case plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 			default:
 				return fail.Input("there is no flavour %q; take auto, published or debian", flavour)
 			}
 			if wantedProfile != "" && wantedProfile != "auto" {
-				if _, err := profile.FindProfile(a.root, wantedProfile); err != nil {
+				if _, err := plan.FindProfile(a.root, wantedProfile); err != nil {
 					return err
 				}
 			}
-			report := a.examine(cmd.Context(), wantedProfile, profile.Flavour(flavour))
+			report := a.examine(cmd.Context(), wantedProfile, plan.Flavour(flavour))
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	flags.StringVar(&wantedProfile, "profile", "auto", "the lab that a run would have: auto, m4pro, small or a `FILE`")
-	flags.StringVar(&flavour, "flavour", string(profile.FlavourAuto), "where images come from: auto, published or debian")
+	flags.StringVar(&flavour, "flavour", string(plan.FlavourAuto), "where images come from: auto, published or debian")
 	return cmd
 }
 
@@ -82,10 +82,10 @@ func (a *app) width() int {
 }
 
 // examine gathers what the doctor looks at.
-func (a *app) examine(ctx context.Context, wantedProfile string, flavour profile.Flavour) doctor.Report {
+func (a *app) examine(ctx context.Context, wantedProfile string, flavour plan.Flavour) doctor.Report {
 	s := doctor.Subject{
 		Driver:   doctor.Machine{},
-		Profiles: func(name string) (profile.Profile, error) { return profile.FindProfile(a.root, name) },
+		Profiles: func(name string) (plan.Profile, error) { return plan.FindProfile(a.root, name) },
 		Profile:  wantedProfile,
 		Flavour:  flavour,
 		Results:  a.results,
@@ -116,7 +116,7 @@ func hostOf(ctx context.Context, e *engine.Engine, b *images.Builder) doctor.Hos
 		}
 	}
 	return doctor.ContainerHost{Engine: e, Image: func(ctx context.Context) (string, error) {
-		for _, f := range []profile.Flavour{profile.FlavourPublished, profile.FlavourDebian} {
+		for _, f := range []plan.Flavour{plan.FlavourPublished, plan.FlavourDebian} {
 			plan, err := b.Plan(ctx, f, lab.ImageTools)
 			if err != nil {
 				return "", err

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/importer"
+	"github.com/percore/percore/internal/evidence/importer"
 )
 
 func newImportCmd(a *app) *cobra.Command {

@@ -20,10 +20,10 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/store"
 )
 
 // binary builds percore once for all tests.
@@ -509,7 +509,7 @@ func TestDatabaseGone(t *testing.T) {
 	c.start(t)
 	st := await(t, c, results, "the first window", func(e []store.Event) bool { return windows(e) == 1 })
 	e := dockerEngine(t)
-	dbs, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: string(profile.DB)})
+	dbs, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: st.Run().ID, engine.LabelRole: string(plan.DB)})
 	if err != nil || len(dbs) != 1 {
 		t.Fatalf("database containers: %v, %v", dbs, err)
 	}

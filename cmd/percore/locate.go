@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/study"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study"
 )
 
 // locate finds what a person named: the folder of a run, or a raw folder of the

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/report"
-	"github.com/percore/percore/internal/store"
 )
 
 func newLsCmd(a *app) *cobra.Command {

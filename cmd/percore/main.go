@@ -16,14 +16,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/cloud"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/machines"
+	"github.com/percore/percore/internal/plan"
 )
 
 // app is what every subcommand shares.
 type app struct {
-	root    string // project root: the folder that holds candidates/suite.yaml
+	root    string // project root: the folder that holds candidates/oauth-events/suite.yaml
 	results string // folder of the runs
 	stdout  io.Writer
 	stderr  io.Writer
@@ -38,7 +38,7 @@ type app struct {
 func main() {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // untilSignal is a context that the first signal ends. The next one ends the
@@ -59,8 +59,8 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// execute runs one command line and returns its exit code.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr}
 	root := newRootCmd(a)
 	root.SetArgs(args)
@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil && !errors.Is(err, errSilent) {
 		fmt.Fprintf(stderr, "percore: %v\n", err)
 	}
-	var exit *cloud.ExitError
+	var exit *machines.ExitError
 	if errors.As(err, &exit) {
 		return exit.Code
 	}
@@ -187,10 +187,10 @@ func (a *app) findRoot() error {
 			}
 		}
 	} else if above(a.root) != a.root {
-		return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, profile.SuiteFile)
+		return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, plan.SuiteFile)
 	}
 	if a.root == "" {
-		return fail.Input("no %s in this folder or above; run percore in its checkout or give --root", profile.SuiteFile)
+		return fail.Input("no %s in this folder or above; run percore in its checkout or give --root", plan.SuiteFile)
 	}
 	if a.results == "" {
 		a.results = filepath.Join(a.root, "results")
@@ -201,7 +201,7 @@ func (a *app) findRoot() error {
 // above returns the nearest folder at or above dir that holds the suite.
 func above(dir string) string {
 	for {
-		if _, err := os.Stat(filepath.Join(dir, profile.SuiteFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, plan.SuiteFile)); err == nil {
 			return dir
 		}
 		parent := filepath.Dir(dir)

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/cloud/awsx"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/figures/sheet"
-	"github.com/percore/percore/internal/sizing"
+	"github.com/percore/percore/internal/answers/sheet"
+	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/machines/aws"
 )
 
 func newPlanCmd(a *app) *cobra.Command {
@@ -128,7 +128,7 @@ func (n *number) Type() string { return "float" }
 
 // livePrices asks AWS what instances cost in a region today.
 func livePrices(ctx context.Context, region string) (sizing.Prices, error) {
-	c, err := awsx.Open(ctx, awsx.Options{Region: region})
+	c, err := aws.Open(ctx, aws.Options{Region: region})
 	if err != nil {
 		return sizing.Prices{}, err
 	}

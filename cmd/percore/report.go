@@ -11,17 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/figures/sheet"
-	"github.com/percore/percore/internal/portability"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/answers/sheet"
+	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study"
 	"github.com/percore/percore/internal/report"
-	"github.com/percore/percore/internal/sizing"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/study"
 )
 
 func newReportCmd(a *app) *cobra.Command {
@@ -61,7 +61,7 @@ func newReportCmd(a *app) *cobra.Command {
 			if against != "" && o.Format != "html" {
 				return fail.Input("only the page compares with another run; add --html or leave out --against, and see percore compare")
 			}
-			if args[0] == baseline.Name {
+			if args[0] == published.Name {
 				switch {
 				case o.Table != "":
 					return fail.Input("the published figures have one table in CSV; leave out --table")
@@ -178,7 +178,7 @@ func (a *app) document(src source, against string) (report.Document, error) {
 	if a.noVerify && src.store != nil {
 		d.Report.Caveats = append(d.Report.Caveats, unchecked)
 	}
-	base, err := baseline.Set()
+	base, err := published.Set()
 	if err != nil {
 		return d, err
 	}
@@ -227,12 +227,12 @@ func (a *app) published(format, out string, force bool) error {
 	if err := sheet.CheckFormat(format); err != nil {
 		return fail.Input("the published figures have no windows for %s; take text, md, csv or json, and see percore compare published RUN", format)
 	}
-	studies, err := baseline.Studies()
+	studies, err := published.Studies()
 	if err != nil {
 		return err
 	}
 	var text bytes.Buffer
-	if err := sheet.Write(&text, format, baseline.Document(studies), baseline.ListingOf(studies)); err != nil {
+	if err := sheet.Write(&text, format, published.Document(studies), published.ListingOf(studies)); err != nil {
 		return err
 	}
 	if out != "" {

@@ -10,18 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
-const studyFolder = "../../internal/study/testdata/php-go-bench"
+const studyFolder = "../../internal/evidence/study/testdata/php-go-bench"
 
 // call runs one command line and returns what it printed.
 func call(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
+	code = execute(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }
 
@@ -30,16 +30,16 @@ func recorded(t *testing.T) (results, id string) {
 	t.Helper()
 	results = t.TempDir()
 	s, err := store.Create(results, store.Run{
-		ID: "20261130-abc", Started: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Flavour: profile.FlavourDebian,
-		Profile: profile.Profile{Name: "small"},
-		Suite:   profile.Suite{Name: "oauth-events", Scenarios: []profile.Scenario{{ID: "auth"}}, Candidates: []profile.Candidate{{ID: "go"}}},
-		Preset:  profile.Preset{Name: "smoke", Phases: []profile.Phase{{ID: "ceiling", Kind: profile.KindCeiling, Repetitions: 1, Connections: []int{16}}}},
+		ID: "20261130-abc", Started: time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC), Flavour: plan.FlavourDebian,
+		Profile: plan.Profile{Name: "small"},
+		Suite:   plan.Suite{Name: "oauth-events", Scenarios: []plan.Scenario{{ID: "auth"}}, Candidates: []plan.Candidate{{ID: "go"}}},
+		Preset:  plan.Preset{Name: "smoke", Phases: []plan.Phase{{ID: "ceiling", Kind: plan.KindCeiling, Repetitions: 1, Connections: []int{16}}}},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w := store.WindowResult{Window: store.Window{Phase: "ceiling", Kind: profile.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 16, Seconds: 2}, Attempt: 1}
+	w := store.WindowResult{Window: store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 16, Seconds: 2}, Attempt: 1}
 	w.OHA = store.RawPath(w.Window, 1, store.RawOHA)
 	data, err := os.ReadFile(filepath.Join(studyFolder, "results/2026-09-16/raw/ceil_go_read_c256_r1.json"))
 	if err != nil {

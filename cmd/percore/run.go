@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/session"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/run"
 )
 
 // runFlags are the flags of run and verify.
@@ -48,28 +48,28 @@ func (f *runFlags) measured(cmd *cobra.Command) {
 const localLabs = "auto, m4pro, small or a `FILE`"
 
 // options turns the flags into a session's options.
-func (f *runFlags) options(a *app) (session.Options, error) {
+func (f *runFlags) options(a *app) (run.Options, error) {
 	if err := a.findRoot(); err != nil {
-		return session.Options{}, err
+		return run.Options{}, err
 	}
-	switch fl := profile.Flavour(f.flavour); fl {
-	case "", profile.FlavourAuto, profile.FlavourPublished, profile.FlavourDebian:
+	switch fl := plan.Flavour(f.flavour); fl {
+	case "", plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 	default:
-		return session.Options{}, fail.Input("there is no flavour %q; take auto, published or debian", f.flavour)
+		return run.Options{}, fail.Input("there is no flavour %q; take auto, published or debian", f.flavour)
 	}
-	var sel profile.Selection
+	var sel plan.Selection
 	for _, c := range []struct {
 		flag, value string
 		names       *[]string
 	}{{"candidates", f.candidates, &sel.Candidates}, {"scenarios", f.scenarios, &sel.Scenarios}, {"phases", f.phases, &sel.Phases}} {
 		var err error
 		if *c.names, err = selected(c.flag, c.value); err != nil {
-			return session.Options{}, err
+			return run.Options{}, err
 		}
 	}
-	return session.Options{
+	return run.Options{
 		Root: a.root, Results: a.results, Version: percoreVersion(),
-		Profile: f.profile, Preset: f.preset, Flavour: profile.Flavour(f.flavour), Seed: f.seed,
+		Profile: f.profile, Preset: f.preset, Flavour: plan.Flavour(f.flavour), Seed: f.seed,
 		Selection: sel,
 	}, nil
 }
@@ -134,9 +134,9 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 		if st, err = f.stored(a); err != nil {
 			return err
 		}
-		o = session.ResumeOptions(o, st.Run())
+		o = run.ResumeOptions(o, st.Run())
 	}
-	p, err := session.Prepare(ctx, o, true)
+	p, err := run.Prepare(ctx, o, true)
 	if err != nil {
 		return err
 	}
@@ -183,9 +183,9 @@ func (f *runFlags) run(ctx context.Context, a *app, again []string) error {
 			return err
 		}
 		defer st.Close()
-		o = session.ResumeOptions(o, st.Run())
+		o = run.ResumeOptions(o, st.Run())
 	}
-	p, err := session.Prepare(ctx, o, false)
+	p, err := run.Prepare(ctx, o, false)
 	if err != nil {
 		return err
 	}
@@ -198,10 +198,10 @@ func (f *runFlags) run(ctx context.Context, a *app, again []string) error {
 	var dir string
 	if st != nil {
 		dir = st.Dir()
-		err = session.Resume(ctx, p, st, c)
+		err = run.Resume(ctx, p, st, c)
 		err = errors.Join(err, st.Close())
 	} else {
-		dir, err = session.Run(ctx, p, c)
+		dir, err = run.Run(ctx, p, c)
 	}
 	c.Close()
 	if dir == "" {
@@ -295,14 +295,14 @@ func newVerifyCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, err := session.Prepare(cmd.Context(), o, false)
+			p, err := run.Prepare(cmd.Context(), o, false)
 			if err != nil {
 				return err
 			}
 			defer p.Close()
 			c := a.console()
 			defer c.Close()
-			return interrupted(cmd.Context(), session.Verify(cmd.Context(), p, c))
+			return interrupted(cmd.Context(), run.Verify(cmd.Context(), p, c))
 		},
 	}
 	f.common(cmd, "auto", localLabs)

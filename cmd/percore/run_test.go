@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/store"
 )
 
 // withoutEngine makes sure that no engine answers.
@@ -52,18 +52,18 @@ func TestBadRunFlags(t *testing.T) {
 // TestPlanOfAResumedRun counts what is left.
 func TestPlanOfAResumedRun(t *testing.T) {
 	root := withoutEngine(t)
-	preset, err := profile.FindPreset(root, "smoke")
+	preset, err := plan.FindPreset(root, "smoke")
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite, err := profile.ReadSuite(root)
+	suite, err := plan.ReadSuite(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	results := t.TempDir()
 	st, err := store.Create(results, store.Run{
 		ID: "20261130-abc", Started: time.Now(), Seed: 42, ProfileSource: "small", PresetSource: "smoke",
-		Suite: suite, Preset: preset, Profile: profile.Profile{Name: "small"}, Candidates: []string{"go", "php-fpm", "frankenphp"},
+		Suite: suite, Preset: preset, Profile: plan.Profile{Name: "small"}, Candidates: []string{"go", "php-fpm", "frankenphp"},
 	})
 	if err != nil {
 		t.Fatal(err)

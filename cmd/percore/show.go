@@ -3,9 +3,9 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/fail"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/report"
 )
 
@@ -15,7 +15,7 @@ func newShowCmd(a *app) *cobra.Command {
 		Short: "show a run: what it is, how far it has come, every window with its gates",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if args[0] == baseline.Name {
+			if args[0] == published.Name {
 				return fail.Input("the published figures are no run; percore report published lists them")
 			}
 			src, err := a.open(args[0])

@@ -15,7 +15,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/percore/percore/internal/windowrun"
+	"github.com/percore/percore/internal/guest/hold"
 )
 
 const usage = `Usage: windowrun [flags] -- PROGRAM ARGUMENTS...
@@ -34,7 +34,7 @@ SIGTERM, SIGINT and SIGHUP are passed on to the program.
 `
 
 func main() {
-	var o windowrun.Options
+	var o hold.Options
 	flags := flag.NewFlagSet("windowrun", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.Output, "output", "", "")
@@ -56,7 +56,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "windowrun: %s is missing: see windowrun --help\n", m)
 		os.Exit(2)
 	}
-	code, err := windowrun.Run(o)
+	code, err := hold.Run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "windowrun:", err)
 	}

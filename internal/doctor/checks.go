@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/images"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/lab/images"
+	"github.com/percore/percore/internal/plan"
 )
 
 const (
@@ -86,7 +86,7 @@ func (x *examination) wayToAnEngine() string {
 
 // size compares the engine's own CPUs and memory with the profiles.
 func (x *examination) size() {
-	m := profile.Machine{CPUs: x.info.CPUs, MemoryBytes: x.info.Memory, Cores: profile.Cores(x.info.Siblings)}
+	m := plan.Machine{CPUs: x.info.CPUs, MemoryBytes: x.info.Memory, Cores: plan.Cores(x.info.Siblings)}
 	has := fmt.Sprintf("%d CPUs, %s of memory", m.CPUs, size(uint64(max(m.MemoryBytes, 0))))
 	where := "give the machine more"
 	if x.info.Desktop {
@@ -98,7 +98,7 @@ func (x *examination) size() {
 		x.add("profile m4pro", Warn, err.Error(), "")
 	} else if p, err := p.Resolve(m); err != nil {
 		x.add("profile m4pro", Warn, reason(err), where+", or measure with PROFILE=small: its figures are not the published layout's")
-	} else if all := profile.JoinCPUs(p.Roles[profile.App].CPUs, p.Roles[profile.DB].CPUs, p.Roles[profile.Load].CPUs); profile.ThreadsPerCore(all, p.Siblings) > 1 {
+	} else if all := plan.JoinCPUs(p.Roles[plan.App].CPUs, p.Roles[plan.DB].CPUs, p.Roles[plan.Load].CPUs); plan.ThreadsPerCore(all, p.Siblings) > 1 {
 		x.add("profile m4pro", Warn, "the study's twelve CPUs were cores, and here some are threads of one core", "measure with PROFILE=small: it gives each role whole cores")
 	} else {
 		x.add("profile m4pro", OK, "the study's layout fits", "")
@@ -108,7 +108,7 @@ func (x *examination) size() {
 	if wanted == "" {
 		wanted = "auto"
 	}
-	chosen := profile.Choose(wanted, m)
+	chosen := plan.Choose(wanted, m)
 	p, err := x.Profiles(chosen)
 	if err == nil {
 		p, err = p.Resolve(m)
@@ -118,7 +118,7 @@ func (x *examination) size() {
 		return
 	}
 	var parts []string
-	for _, r := range profile.Roles() {
+	for _, r := range plan.Roles() {
 		parts = append(parts, fmt.Sprintf("%s on CPUs %s with %s", r, p.Roles[r].CPUs, size(uint64(p.Roles[r].Memory))))
 	}
 	text := p.Name + ": " + strings.Join(parts, ", ")

@@ -10,9 +10,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/images"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/lab/images"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Status is what a finding means for a run.
@@ -49,8 +49,8 @@ type Engine interface {
 
 // Images is what the checks ask of the image recipes.
 type Images interface {
-	Choose(ctx context.Context, wish profile.Flavour, names ...string) (images.Choice, error)
-	Plan(ctx context.Context, flavour profile.Flavour, names ...string) (images.Plan, error)
+	Choose(ctx context.Context, wish plan.Flavour, names ...string) (images.Choice, error)
+	Plan(ctx context.Context, flavour plan.Flavour, names ...string) (images.Plan, error)
 }
 
 // Host reads the machine that an engine runs on.
@@ -86,11 +86,11 @@ type Subject struct {
 	Host      Host
 	Driver    Driver
 	Live      func(ctx context.Context) ([]string, error) // runs that are being measured on the engine
-	Profiles  func(name string) (profile.Profile, error)
+	Profiles  func(name string) (plan.Profile, error)
 
-	Profile string          // wanted profile: a name, a file or auto
-	Flavour profile.Flavour // wanted flavour
-	Results string          // folder of the runs
+	Profile string       // wanted profile: a name, a file or auto
+	Flavour plan.Flavour // wanted flavour
+	Results string       // folder of the runs
 	Now     func() time.Time
 }
 

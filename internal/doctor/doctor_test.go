@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/images"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/lab/images"
+	"github.com/percore/percore/internal/plan"
 )
 
 var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -56,14 +56,14 @@ type fakeImages struct {
 	missing []images.Recipe
 }
 
-func (f *fakeImages) Choose(_ context.Context, wish profile.Flavour, _ ...string) (images.Choice, error) {
-	if wish == profile.FlavourAuto {
+func (f *fakeImages) Choose(_ context.Context, wish plan.Flavour, _ ...string) (images.Choice, error) {
+	if wish == plan.FlavourAuto {
 		return f.choice, f.err
 	}
 	return images.Choice{Flavour: wish, Reason: "it was asked for"}, f.err
 }
 
-func (f *fakeImages) Plan(_ context.Context, flavour profile.Flavour, _ ...string) (images.Plan, error) {
+func (f *fakeImages) Plan(_ context.Context, flavour plan.Flavour, _ ...string) (images.Plan, error) {
 	p := images.Plan{Flavour: flavour}
 	for _, r := range f.missing {
 		p.Items = append(p.Items, images.Item{Recipe: r, Build: true})
@@ -111,7 +111,7 @@ func good() *bench {
 			CPUs: 16, Memory: 32 * gib, CgroupVersion: "2", CgroupDriver: "systemd", StorageDriver: "overlay2",
 			DataRoot: "/var/lib/docker", Time: now,
 		}},
-		images: &fakeImages{choice: images.Choice{Flavour: profile.FlavourPublished, Reason: "the registry answers"}},
+		images: &fakeImages{choice: images.Choice{Flavour: plan.FlavourPublished, Reason: "the registry answers"}},
 		host:   &fakeHost{reading: HostReading{Load1: 0.2, Free: 80 * gib}},
 		driver: &fakeDriver{tools: map[string]string{
 			"go": "go version go1.27.1 linux/amd64", "mmdebstrap": "mmdebstrap 1.5.6",
@@ -121,8 +121,8 @@ func good() *bench {
 	b.Subject = Subject{
 		Engine: b.engine, Images: b.images, Host: b.host, Driver: b.driver,
 		Live:     func(context.Context) ([]string, error) { return b.live, nil },
-		Profiles: func(name string) (profile.Profile, error) { return profile.FindProfile("../..", name) },
-		Profile:  "auto", Flavour: profile.FlavourAuto, Results: "/srv/results",
+		Profiles: func(name string) (plan.Profile, error) { return plan.FindProfile("../..", name) },
+		Profile:  "auto", Flavour: plan.FlavourAuto, Results: "/srv/results",
 		Now: func() time.Time { return now },
 	}
 	return b

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/percore/percore/internal/engine"
+	"github.com/percore/percore/internal/lab/engine"
 )
 
 // LocalHost reads an engine's machine that is the driver's too.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/engine/enginetest"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/testkit/enginetest"
 )
 
 // The look through a container has to agree with the look at the same machine,

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/percore/percore/internal/contract"
-	"github.com/percore/percore/internal/postgres"
+	"github.com/percore/percore/internal/lab/contract"
+	"github.com/percore/percore/internal/lab/database/postgres"
 	"github.com/percore/percore/internal/protocol"
 )
 

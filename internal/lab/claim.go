@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/ntp"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/guest/clock"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 )
 
 // whatTools is the idle container that every host of a run has. While the
@@ -109,18 +109,18 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 			return err
 		}
 	}
-	s := l.spec(profile.Load, whatTools, l.cfg.Images[ImageTools])
+	s := l.spec(plan.Load, whatTools, l.cfg.Images[ImageTools])
 	s.HostNetwork = h.HostNetwork
 	s.Entrypoint, s.Cmd = []string{"sleep"}, []string{"infinity"}
 	s.Init = true
 	roles := l.rolesOf(h)
-	if !slices.Contains(roles, profile.Load) {
+	if !slices.Contains(roles, plan.Load) {
 		s.CPUs = "" // the load role's CPUs are another machine's
 	}
-	if l.spread() && h == l.host(profile.Load) {
+	if l.spread() && h == l.host(plan.Load) {
 		// Its clock is the one that those of the others are compared with. Without
 		// it windows have no clock reading, which their gate says.
-		s.Entrypoint, s.Cmd = []string{"sh", "-c"}, []string{"hostclock serve :" + strconv.Itoa(ntp.Port) + " & exec sleep infinity"}
+		s.Entrypoint, s.Cmd = []string{"sh", "-c"}, []string{"hostclock serve :" + strconv.Itoa(clock.Port) + " & exec sleep infinity"}
 	}
 	c, err := l.run(ctx, h, s)
 	if err != nil {
@@ -276,17 +276,17 @@ func holdLease(ctx context.Context, c *engine.Container, silence time.Duration) 
 
 // portsFree refuses a host on which another program has a port that a role
 // needs.
-func (l *Lab) portsFree(ctx context.Context, h *Host, c *engine.Container, roles []profile.Role) error {
+func (l *Lab) portsFree(ctx context.Context, h *Host, c *engine.Container, roles []plan.Role) error {
 	res, err := c.Exec(ctx, nil, "cat", "/proc/net/tcp", "/proc/net/tcp6")
 	if err != nil {
 		return err
 	}
 	listening := listeners(string(res.Stdout))
 	for _, need := range []struct {
-		role profile.Role
+		role plan.Role
 		port string
 		what string
-	}{{profile.App, httpPort, "candidates listen"}, {profile.DB, databasePort, "PostgreSQL listens"}} {
+	}{{plan.App, httpPort, "candidates listen"}, {plan.DB, databasePort, "PostgreSQL listens"}} {
 		if slices.Contains(roles, need.role) && listening[need.port] {
 			return fmt.Errorf("port %s on host %s (%s) is taken by another program, and %s there; stop that program (`ss -ltnp sport = :%s` names it) and try again",
 				need.port, h.Name, h.Engine.Host(), need.what, need.port)

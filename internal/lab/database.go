@@ -13,10 +13,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/percore/percore/internal/contract"
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/contract"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 )
 
 const (
@@ -41,7 +41,7 @@ func (l *Lab) volumeName() string {
 // startDatabase starts PostgreSQL on its volume, checks its settings and seeds
 // the template.
 func (l *Lab) startDatabase(ctx context.Context) error {
-	h := l.host(profile.DB)
+	h := l.host(plan.DB)
 	volume := l.volumeName()
 	if err := l.checkVolume(ctx, h, volume); err != nil {
 		return err
@@ -51,15 +51,15 @@ func (l *Lab) startDatabase(ctx context.Context) error {
 	if err := h.Engine.CreateVolume(ctx, volume, labels); err != nil {
 		return err
 	}
-	memory := int64(l.cfg.Profile.Roles[profile.DB].Memory)
+	memory := int64(l.cfg.Profile.Roles[plan.DB].Memory)
 	settings, caveat := postgres.Settings(memory)
 	if caveat != "" {
 		l.caveats = append(l.caveats, caveat)
 	}
-	s := l.spec(profile.DB, whatDatabase, l.cfg.Images[ImageDatabase])
+	s := l.spec(plan.DB, whatDatabase, l.cfg.Images[ImageDatabase])
 	s.Memory = memory
 	s.Shm = 256 << 20
-	s.Aliases = []string{string(profile.DB)}
+	s.Aliases = []string{string(plan.DB)}
 	s.Env = map[string]string{"PERCORE_DB_PASSWORD": nonce(16)}
 	s.Cmd = postgres.Args(settings)
 	s.Volumes = map[string]string{volume: dataPath}

@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/images"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/lab/images"
+	"github.com/percore/percore/internal/plan"
 )
 
 // HostFacts describes every host of the lab.
@@ -83,7 +83,7 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 		CgroupVersion: info.CgroupVersion,
 		CgroupDriver:  info.CgroupDriver,
 		StorageDriver: info.StorageDriver,
-		Siblings:      profile.Siblings(profile.Cores(string(siblings.Stdout))),
+		Siblings:      plan.Siblings(plan.Cores(string(siblings.Stdout))),
 	}, nil
 }
 
@@ -91,9 +91,9 @@ func (l *Lab) hostFacts(ctx context.Context, h *Host) (store.HostFacts, error) {
 // database is.
 func (l *Lab) imageHost(image string) *Host {
 	if image == ImageDatabase {
-		return l.host(profile.DB)
+		return l.host(plan.DB)
 	}
-	return l.host(profile.App)
+	return l.host(plan.App)
 }
 
 // Versions asks each image of the lab what it contains: image name -> program

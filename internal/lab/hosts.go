@@ -15,14 +15,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/ntp"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/guest/clock"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 )
 
 // linkPort is the TCP port on which throughput between hosts is measured.
-const linkPort = ntp.Port + 1
+const linkPort = clock.Port + 1
 
 // readCommand prints the clock reading against the server $1, unless that is
 // empty, and the statistics of every network interface.
@@ -42,13 +42,13 @@ func (l *Lab) readHosts(ctx context.Context, clocks bool) *readings {
 	defer cancel()
 	r := &readings{hosts: l.hosts()}
 	r.of = make([]hostReading, len(r.hosts))
-	reference := l.host(profile.Load)
+	reference := l.host(plan.Load)
 	var g errgroup.Group
 	for i, h := range r.hosts {
 		g.Go(func() error {
 			server := ""
 			if clocks && h != reference {
-				server = net.JoinHostPort(reference.Address, strconv.Itoa(ntp.Port))
+				server = net.JoinHostPort(reference.Address, strconv.Itoa(clock.Port))
 			}
 			res, err := l.tools[h].Exec(ctx, nil, "sh", "-c", readCommand, "sh", server)
 			if err != nil {
@@ -76,11 +76,11 @@ func (l *Lab) lastReadings() *readings {
 }
 
 // parseHost reads what readCommand prints.
-func parseHost(text string, clock bool) hostReading {
+func parseHost(text string, withClock bool) hostReading {
 	var r hostReading
 	head, rest, _ := strings.Cut("\n"+text, "\n== ")
-	if clock {
-		reading, err := ntp.ParseReading([]byte(head))
+	if withClock {
+		reading, err := clock.ParseReading([]byte(head))
 		if err != nil {
 			r.aheadErr = errors.New(firstLine(head, "the host said nothing of its clock"))
 		}
@@ -176,7 +176,7 @@ func oneLine(err error) string { return strings.Join(strings.Split(err.Error(), 
 // app's, and from there to the database's. It takes about five seconds a link.
 // With one host there is none.
 func (l *Lab) Links(ctx context.Context) ([]store.Link, error) {
-	app, db := l.host(profile.App), l.host(profile.DB)
+	app, db := l.host(plan.App), l.host(plan.DB)
 	var pairs [][2]*Host
 	for _, h := range l.loadHosts() {
 		pairs = append(pairs, [2]*Host{h, app})

@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/engine/enginetest"
-	"github.com/percore/percore/internal/hoststest"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/hoststest"
 )
 
 // hosts makes the machines of a test with the images that their roles need.
@@ -39,7 +39,7 @@ func remoteConfig(t *testing.T, m *hoststest.Lab, patience time.Duration) Config
 	cfg := testConfig(t, main)
 	cfg.Shared = false
 	cfg.Suite.Rows = testRows
-	cfg.Hosts, cfg.LoadHosts = map[profile.Role]*Host{}, nil
+	cfg.Hosts, cfg.LoadHosts = map[plan.Role]*Host{}, nil
 	for i, machine := range m.Machines().Machines {
 		e, err := engine.Connect(t.Context(), engine.Options{Host: machine.Engine(), SSHOptions: m.SSHOptions(), Patience: patience})
 		if err != nil {
@@ -85,7 +85,7 @@ func checkMeasurement(t *testing.T, l *Lab, m protocol.Measurement, w protocol.L
 	}
 	var ok int64
 	for i, out := range m.OHA {
-		res, err := load.Parse("window", out)
+		res, err := oha.Parse("window", out)
 		if err != nil {
 			t.Fatalf("generator %d: %v", i, err)
 		}
@@ -196,7 +196,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	took("stop")
 
 	// A stale run is removed by the next; one that is alive is not.
-	if live, err := Live(ctx, cfg.Hosts[profile.App].Engine); err != nil || !slices.Equal(live, []string{cfg.RunID}) {
+	if live, err := Live(ctx, cfg.Hosts[plan.App].Engine); err != nil || !slices.Equal(live, []string{cfg.RunID}) {
 		t.Errorf("live %v, %v", live, err)
 	}
 	next := cfg
@@ -209,7 +209,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	}
 	l.sql.Close(ctx)
 	next.LoadHosts = second
-	blocker, err := cfg.Hosts[profile.App].Engine.Run(ctx, engine.Spec{
+	blocker, err := cfg.Hosts[plan.App].Engine.Run(ctx, engine.Spec{
 		Name: "percore-test-" + nonce(4), Image: cfg.Images[ImageTools], HostNetwork: true,
 		Entrypoint: []string{"socat"}, Cmd: []string{"TCP-LISTEN:8080,reuseaddr", "-"}, Init: true,
 	})
@@ -355,7 +355,7 @@ func testCut(t *testing.T, machines *hoststest.Lab, cut []string, seconds float6
 	if err := srv.Stop(ctx); err != nil {
 		t.Error(err)
 	}
-	if live, err := Live(ctx, l.host(profile.Load).Engine); err != nil || !slices.Contains(live, cfg.RunID) {
+	if live, err := Live(ctx, l.host(plan.Load).Engine); err != nil || !slices.Contains(live, cfg.RunID) {
 		t.Errorf("after the cut the run is not marked as alive: %v, %v", live, err)
 	}
 	closeLab(t, l)
@@ -364,7 +364,7 @@ func testCut(t *testing.T, machines *hoststest.Lab, cut []string, seconds float6
 // waitForLoad waits until the load generator's container runs.
 func waitForLoad(t *testing.T, l *Lab) {
 	for {
-		list, err := l.host(profile.Load).Engine.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatLoad})
+		list, err := l.host(plan.Load).Engine.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatLoad})
 		if t.Context().Err() != nil {
 			return
 		}
@@ -426,7 +426,7 @@ func checkCut(t *testing.T, m protocol.Measurement, w protocol.Load) {
 	if len(m.OHA) != 1 || len(m.CGroup) != 3 || len(m.Hosts) != 3 {
 		t.Fatalf("%d outputs, %d series, %d readings", len(m.OHA), len(m.CGroup), len(m.Hosts))
 	}
-	res, err := load.Parse("window", m.OHA[0])
+	res, err := oha.Parse("window", m.OHA[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/store"
 )
 
 // What iputils' ping and iperf3 3.18 printed, and a network card of a cloud.
@@ -264,8 +264,8 @@ func TestWindowOfSeveralGenerators(t *testing.T) {
 
 func TestBlame(t *testing.T) {
 	l := &Lab{cfg: valid()}
-	l.cfg.Hosts = map[profile.Role]*Host{}
-	for _, r := range profile.Roles() {
+	l.cfg.Hosts = map[plan.Role]*Host{}
+	for _, r := range plan.Roles() {
 		l.cfg.Hosts[r] = &Host{Name: string(r), Engine: &engine.Engine{}}
 	}
 	lost := &engine.LostError{Host: "ssh://far", For: 2 * time.Minute, Err: errors.New("no route")}

@@ -23,10 +23,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 )
 
@@ -62,21 +62,21 @@ type Host struct {
 
 // Local is a lab on one engine: every role on the same host, on a private
 // network.
-func Local(e *engine.Engine) map[profile.Role]*Host {
+func Local(e *engine.Engine) map[plan.Role]*Host {
 	h := &Host{Name: "local", Engine: e}
-	return map[profile.Role]*Host{profile.App: h, profile.DB: h, profile.Load: h}
+	return map[plan.Role]*Host{plan.App: h, plan.DB: h, plan.Load: h}
 }
 
 // Config is what a lab is made of.
 type Config struct {
 	RunID     string
-	Profile   profile.Profile // resolved: no auto in it
-	Suite     profile.Suite
-	Flavour   profile.Flavour       // of the images; volumes of different flavours are kept apart
-	Images    map[string]string     // image name -> tag on the engines
-	PublicKey string                // PEM, for the candidates
-	Tokens    map[string]load.Token // scope -> token that the load generator sends
-	Hosts     map[profile.Role]*Host
+	Profile   plan.Profile // resolved: no auto in it
+	Suite     plan.Suite
+	Flavour   plan.Flavour         // of the images; volumes of different flavours are kept apart
+	Images    map[string]string    // image name -> tag on the engines
+	PublicKey string               // PEM, for the candidates
+	Tokens    map[string]oha.Token // scope -> token that the load generator sends
+	Hosts     map[plan.Role]*Host
 	LoadHosts []*Host // the second and further load hosts
 
 	// Shared lets the lab run beside other runs on the same engines. Its
@@ -177,7 +177,7 @@ func (c Config) check() error {
 		return errors.New("a lab needs a run id")
 	}
 	private := false
-	for _, r := range profile.Roles() {
+	for _, r := range plan.Roles() {
 		h := c.Hosts[r]
 		if h == nil || h.Engine == nil {
 			return fmt.Errorf("the lab has no host for role %s", r)
@@ -186,11 +186,11 @@ func (c Config) check() error {
 			return fmt.Errorf("host %s uses the host's network and has no address", h.Name)
 		}
 		private = private || !h.HostNetwork
-		if res := c.Profile.Roles[r]; res.CPUs == "" || res.CPUs == profile.AutoCPUs {
+		if res := c.Profile.Roles[r]; res.CPUs == "" || res.CPUs == plan.AutoCPUs {
 			return fmt.Errorf("profile %s gives role %s no CPUs", c.Profile.Name, r)
 		}
 	}
-	app, db, gen := c.Hosts[profile.App], c.Hosts[profile.DB], c.Hosts[profile.Load]
+	app, db, gen := c.Hosts[plan.App], c.Hosts[plan.DB], c.Hosts[plan.Load]
 	if private && (app != db || app != gen) {
 		return errors.New("roles on different hosts need host networking on each of them")
 	}
@@ -233,7 +233,7 @@ func (c Config) check() error {
 // last.
 func (l *Lab) hosts() []*Host {
 	var out []*Host
-	for _, r := range profile.Roles() {
+	for _, r := range plan.Roles() {
 		if h := l.cfg.Hosts[r]; !slices.Contains(out, h) {
 			out = append(out, h)
 		}
@@ -248,27 +248,27 @@ func (l *Lab) hosts() []*Host {
 
 // loadHosts are the hosts that a load generator runs on, the first first.
 func (l *Lab) loadHosts() []*Host {
-	return append([]*Host{l.host(profile.Load)}, l.cfg.LoadHosts...)
+	return append([]*Host{l.host(plan.Load)}, l.cfg.LoadHosts...)
 }
 
 // spread reports whether there are several hosts.
 func (l *Lab) spread() bool { return len(l.hosts()) > 1 }
 
 // rolesOf are the roles that a host plays.
-func (l *Lab) rolesOf(h *Host) []profile.Role {
-	var roles []profile.Role
-	for _, r := range profile.Roles() {
-		if l.host(r) == h || r == profile.Load && slices.Contains(l.cfg.LoadHosts, h) {
+func (l *Lab) rolesOf(h *Host) []plan.Role {
+	var roles []plan.Role
+	for _, r := range plan.Roles() {
+		if l.host(r) == h || r == plan.Load && slices.Contains(l.cfg.LoadHosts, h) {
 			roles = append(roles, r)
 		}
 	}
 	return roles
 }
 
-func (l *Lab) host(r profile.Role) *Host { return l.cfg.Hosts[r] }
+func (l *Lab) host(r plan.Role) *Host { return l.cfg.Hosts[r] }
 
 // CPUs returns the CPUs of a role and the engine they belong to.
-func (l *Lab) CPUs(r profile.Role) (host string, cpus profile.CPUSet) {
+func (l *Lab) CPUs(r plan.Role) (host string, cpus plan.CPUSet) {
 	return l.host(r).Engine.Host(), l.cfg.Profile.Roles[r].CPUs
 }
 
@@ -279,7 +279,7 @@ func (l *Lab) Caveats() []string { return slices.Clone(l.caveats) }
 func (l *Lab) Seeded() postgres.Seeded { return l.seeded }
 
 // address is where the other containers reach a role's server.
-func (l *Lab) address(r profile.Role, port string) string {
+func (l *Lab) address(r plan.Role, port string) string {
 	name := string(r) // the alias on the private network
 	if h := l.host(r); h.HostNetwork {
 		name = h.Address
@@ -288,7 +288,7 @@ func (l *Lab) address(r profile.Role, port string) string {
 }
 
 // spec is a container of a role, on the role's CPUs, with no memory limit.
-func (l *Lab) spec(r profile.Role, what, image string) engine.Spec {
+func (l *Lab) spec(r plan.Role, what, image string) engine.Spec {
 	s := engine.Spec{
 		Name:   fmt.Sprintf("percore-%s-%s-%s", l.cfg.RunID, what, nonce(3)),
 		Image:  image,

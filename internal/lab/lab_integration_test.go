@@ -21,14 +21,14 @@ import (
 	"github.com/moby/moby/api/types/build"
 	"github.com/moby/moby/client"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/contract"
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/engine/enginetest"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/lab/contract"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/testkit/enginetest"
 )
 
 // testConfig is a lab with few rows beside whatever else the engine does.
@@ -37,28 +37,28 @@ func testConfig(t testing.TB, e *engine.Engine) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := profile.FormatCPUs([]int{0})
+	all := plan.FormatCPUs([]int{0})
 	if info.CPUs > 1 {
 		all = "0-1"
 	}
 	return Config{
 		RunID: "test-" + nonce(4),
-		Profile: profile.Profile{
+		Profile: plan.Profile{
 			Name: "test", DatabaseConnections: 4, SharedCores: true,
-			Roles: map[profile.Role]profile.Resources{
-				profile.App:  {CPUs: all, Memory: 256 << 20},
-				profile.DB:   {CPUs: all, Memory: 512 << 20},
-				profile.Load: {CPUs: all, Memory: 256 << 20},
+			Roles: map[plan.Role]plan.Resources{
+				plan.App:  {CPUs: all, Memory: 256 << 20},
+				plan.DB:   {CPUs: all, Memory: 512 << 20},
+				plan.Load: {CPUs: all, Memory: 256 << 20},
 			},
 		},
-		Suite: profile.Suite{
+		Suite: plan.Suite{
 			Name: "test", Rows: 2000, Subject: testSubject, Issuer: "https://auth.bench.local", Audience: "events-api",
 			// The reference probe answers every path, /healthz included.
-			Candidates: []profile.Candidate{{ID: "answers", Image: ImageTools}},
+			Candidates: []plan.Candidate{{ID: "answers", Image: ImageTools}},
 		},
 		Flavour: "test",
 		Images:  enginetest.Images(t, e, ImageTools, ImageDatabase),
-		Tokens:  map[string]load.Token{"events:read": "aaaa.bbbb.cccc"},
+		Tokens:  map[string]oha.Token{"events:read": "aaaa.bbbb.cccc"},
 		Hosts:   Local(e),
 		Shared:  true,
 		Say:     t.Logf,
@@ -112,7 +112,7 @@ const testSubject = "subject-1"
 
 func auth(seconds float64, target int) protocol.Load {
 	return protocol.Load{
-		Scenario:    profile.Scenario{ID: "auth", Method: "GET", Path: "/auth", Scope: "events:read"},
+		Scenario:    plan.Scenario{ID: "auth", Method: "GET", Path: "/auth", Scope: "events:read"},
 		Connections: 8, Target: target, Duration: time.Duration(seconds * float64(time.Second)), Timeout: 5 * time.Second,
 	}
 }
@@ -145,7 +145,7 @@ func TestBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	lap("generate 1 s")
-	if res, err := load.Parse("probe", out[0]); err != nil || res.OK() < 100 {
+	if res, err := oha.Parse("probe", out[0]); err != nil || res.OK() < 100 {
 		t.Fatalf("%v, %v", res, err)
 	}
 
@@ -158,7 +158,7 @@ func TestBlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		overhead = append(overhead, took-2*time.Second)
-		res, err := load.Parse("window", m.OHA[0])
+		res, err := oha.Parse("window", m.OHA[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +196,8 @@ func TestBlock(t *testing.T) {
 	if _, err := l.Measure(ctx, probe, auth(1, 1)); err == nil || !strings.Contains(err.Error(), "does not run") {
 		t.Errorf("measured a stopped server: %v", err)
 	}
-	host, cpus := l.CPUs(profile.App)
-	if host != l.host(profile.App).Engine.Host() || cpus.Count() < 1 {
+	host, cpus := l.CPUs(plan.App)
+	if host != l.host(plan.App).Engine.Host() || cpus.Count() < 1 {
 		t.Errorf("%s %s", host, cpus)
 	}
 }
@@ -273,7 +273,7 @@ func TestDialUnderConcurrency(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("read of a silent server: %v", err)
 	}
-	if refused, err := l.tools[l.host(profile.Load)].DialTCP(t.Context(), "app:9"); err == nil {
+	if refused, err := l.tools[l.host(plan.Load)].DialTCP(t.Context(), "app:9"); err == nil {
 		refused.Close()
 		t.Error("connected where nothing listens")
 	} else if !strings.Contains(err.Error(), "Connection refused") || !strings.Contains(err.Error(), "app:9") {
@@ -293,10 +293,10 @@ func TestCandidateNeverReady(t *testing.T) {
 	l := newLab(t, func(c *Config) {
 		c.ReadyTimeout = 4 * time.Second
 		for id, image := range map[string]string{"sleeps": sleeps, "ends": ends, "refuses": refuses} {
-			c.Suite.Candidates = append(c.Suite.Candidates, profile.Candidate{ID: id, Image: id})
+			c.Suite.Candidates = append(c.Suite.Candidates, plan.Candidate{ID: id, Image: id})
 			c.Images[id] = image
 		}
-		c.Suite.Candidates = append(c.Suite.Candidates, profile.Candidate{ID: "unbuilt", Image: "unbuilt"}, profile.Candidate{ID: "lost", Image: "lost"})
+		c.Suite.Candidates = append(c.Suite.Candidates, plan.Candidate{ID: "unbuilt", Image: "unbuilt"}, plan.Candidate{ID: "lost", Image: "lost"})
 		c.Images["lost"] = "percore/none:none"
 	})
 	for id, want := range map[string][]string{
@@ -337,9 +337,9 @@ func TestLoadFailures(t *testing.T) {
 	}{
 		"killed for memory": {
 			change: func(c *Config) {
-				r := c.Profile.Roles[profile.Load]
+				r := c.Profile.Roles[plan.Load]
 				r.Memory = 6 << 20
-				c.Profile.Roles[profile.Load] = r
+				c.Profile.Roles[plan.Load] = r
 			},
 			load: func(w *protocol.Load) { w.Connections = 256; w.Target = 0; w.Duration = 3 * time.Second },
 			want: []string{"ran out of its 6MiB of memory", "give role load more memory"},
@@ -388,7 +388,7 @@ func TestLoadFailures(t *testing.T) {
 			if name == "full disk" && len(m.CGroup[0].Lines) == 0 {
 				t.Error("the samples were not kept")
 			}
-			left, err := l.host(profile.Load).Engine.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatLoad})
+			left, err := l.host(plan.Load).Engine.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatLoad})
 			if err != nil || len(left) != 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
@@ -451,7 +451,7 @@ func TestInterruptedWindow(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || time.Since(start) > 20*time.Second {
 		t.Errorf("%v after %s", err, time.Since(start))
 	}
-	e := l.host(profile.App).Engine
+	e := l.host(plan.App).Engine
 	left, err := e.Containers(t.Context(), map[string]string{engine.LabelRun: l.cfg.RunID})
 	if err != nil || len(left) != 3 { // tools, database, probe
 		t.Errorf("after the window: %v, %v", left, err)
@@ -571,14 +571,14 @@ func TestHostNetwork(t *testing.T) {
 		}
 	})
 	ctx := t.Context()
-	if networks, err := l.host(profile.App).Engine.Networks(ctx, map[string]string{engine.LabelRun: l.cfg.RunID}); err != nil || len(networks) != 0 {
+	if networks, err := l.host(plan.App).Engine.Networks(ctx, map[string]string{engine.LabelRun: l.cfg.RunID}); err != nil || len(networks) != 0 {
 		t.Errorf("networks %v, %v", networks, err)
 	}
 	if err := l.FreshDatabase(ctx); err != nil {
 		t.Fatal(err)
 	}
 	// The database answers on the host's network with the candidates' password.
-	conn, err := l.tools[l.host(profile.Load)].DialTCP(ctx, "127.0.0.1:5432")
+	conn, err := l.tools[l.host(plan.Load)].DialTCP(ctx, "127.0.0.1:5432")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func TestHostNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, err := load.Parse("window", m.OHA[0]); err != nil || res.OK() < 100 {
+	if res, err := oha.Parse("window", m.OHA[0]); err != nil || res.OK() < 100 {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 )
 
 // valid is a configuration that passes the check.
 func valid() Config {
-	res := profile.Resources{CPUs: "0", Memory: 1 << 30}
+	res := plan.Resources{CPUs: "0", Memory: 1 << 30}
 	return Config{
 		RunID:   "r1",
-		Profile: profile.Profile{Name: "p", Roles: map[profile.Role]profile.Resources{profile.App: res, profile.DB: res, profile.Load: res}},
+		Profile: plan.Profile{Name: "p", Roles: map[plan.Role]plan.Resources{plan.App: res, plan.DB: res, plan.Load: res}},
 		Images:  map[string]string{ImageTools: "t", ImageDatabase: "d"},
 		Hosts:   Local(&engine.Engine{}),
 	}
@@ -30,29 +30,29 @@ func TestConfigCheck(t *testing.T) {
 	}
 	both := machine("target", "10.0.0.1")
 	c := valid()
-	c.Hosts = map[profile.Role]*Host{profile.App: both, profile.DB: both, profile.Load: machine("load", "10.0.0.2")}
+	c.Hosts = map[plan.Role]*Host{plan.App: both, plan.DB: both, plan.Load: machine("load", "10.0.0.2")}
 	if err := c.check(); err != nil {
 		t.Errorf("a load generator on a machine of its own: %v", err)
 	}
 	for want, change := range map[string]func(*Config){
 		"needs a run id":       func(c *Config) { c.RunID = "" },
-		"no host for role db":  func(c *Config) { delete(c.Hosts, profile.DB) },
-		"has no address":       func(c *Config) { c.Hosts[profile.App] = machine("a", "") },
-		"need host networking": func(c *Config) { c.Hosts[profile.Load] = &Host{Name: "other", Engine: &engine.Engine{}} },
+		"no host for role db":  func(c *Config) { delete(c.Hosts, plan.DB) },
+		"has no address":       func(c *Config) { c.Hosts[plan.App] = machine("a", "") },
+		"need host networking": func(c *Config) { c.Hosts[plan.Load] = &Host{Name: "other", Engine: &engine.Engine{}} },
 		"have the name a or the address 2": func(c *Config) {
-			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("a", "2"), profile.Load: machine("l", "3")}
+			c.Hosts = map[plan.Role]*Host{plan.App: machine("a", "1"), plan.DB: machine("a", "2"), plan.Load: machine("l", "3")}
 		},
 		"have the name d or the address 1": func(c *Config) {
-			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("d", "1"), profile.Load: machine("l", "3")}
+			c.Hosts = map[plan.Role]*Host{plan.App: machine("a", "1"), plan.DB: machine("d", "1"), plan.Load: machine("l", "3")}
 		},
 		"further load host l2 needs host networking": func(c *Config) { c.LoadHosts = []*Host{{Name: "l2", Engine: &engine.Engine{}}} },
 		"a further load host without an engine":      func(c *Config) { c.LoadHosts = []*Host{nil} },
 		"load host l is named twice": func(c *Config) {
 			l := machine("l", "3")
-			c.Hosts = map[profile.Role]*Host{profile.App: machine("a", "1"), profile.DB: machine("d", "2"), profile.Load: l}
+			c.Hosts = map[plan.Role]*Host{plan.App: machine("a", "1"), plan.DB: machine("d", "2"), plan.Load: l}
 			c.LoadHosts = []*Host{l}
 		},
-		"gives role load no CPUs":     func(c *Config) { c.Profile.Roles[profile.Load] = profile.Resources{CPUs: "auto"} },
+		"gives role load no CPUs":     func(c *Config) { c.Profile.Roles[plan.Load] = plan.Resources{CPUs: "auto"} },
 		"has no image named tools":    func(c *Config) { delete(c.Images, ImageTools) },
 		"has no image named postgres": func(c *Config) { c.Images[ImageDatabase] = "" },
 	} {
@@ -66,31 +66,31 @@ func TestConfigCheck(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	l := &Lab{cfg: valid(), network: "percore-r1"}
-	if got := l.address(profile.DB, databasePort); got != "db:5432" {
+	if got := l.address(plan.DB, databasePort); got != "db:5432" {
 		t.Errorf("on the private network: %s", got)
 	}
-	s := l.spec(profile.App, whatApp, "image")
+	s := l.spec(plan.App, whatApp, "image")
 	if s.Network != "percore-r1" || s.HostNetwork || s.CPUs != "0" || s.Labels[engine.LabelRun] != "r1" || s.Labels[engine.LabelKind] != engine.KindContainer || !strings.HasPrefix(s.Name, "percore-r1-app-") {
 		t.Errorf("%+v", s)
 	}
-	if other := l.spec(profile.App, whatApp, "image"); other.Name == s.Name {
+	if other := l.spec(plan.App, whatApp, "image"); other.Name == s.Name {
 		t.Error("two containers have one name")
 	}
 	for _, h := range l.cfg.Hosts {
 		h.HostNetwork, h.Address = true, "fd00::1"
 	}
-	if got := l.address(profile.DB, databasePort); got != "[fd00::1]:5432" {
+	if got := l.address(plan.DB, databasePort); got != "[fd00::1]:5432" {
 		t.Errorf("on the hosts' network: %s", got)
 	}
-	if s := l.spec(profile.App, whatApp, "image"); s.Network != "" || !s.HostNetwork {
+	if s := l.spec(plan.App, whatApp, "image"); s.Network != "" || !s.HostNetwork {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestVolumeName(t *testing.T) {
-	l := &Lab{cfg: Config{Flavour: profile.FlavourDebian}, seed: postgres.Seed{Rows: 10, Subject: "s"}}
+	l := &Lab{cfg: Config{Flavour: plan.FlavourDebian}, seed: postgres.Seed{Rows: 10, Subject: "s"}}
 	first := l.volumeName()
-	l.cfg.Flavour = profile.FlavourPublished
+	l.cfg.Flavour = plan.FlavourPublished
 	second := l.volumeName()
 	l.seed.Rows = 11
 	if third := l.volumeName(); first == second || second == third || !strings.HasPrefix(first, "percore-db-debian-17-") {
@@ -111,7 +111,7 @@ func TestQuote(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	l := &Lab{cfg: Config{Tokens: map[string]load.Token{"a": "eyJ.aaa.bbb", "none": ""}}}
+	l := &Lab{cfg: Config{Tokens: map[string]oha.Token{"a": "eyJ.aaa.bbb", "none": ""}}}
 	got := l.redact("error: header Authorization: Bearer eyJ.aaa.bbb is odd")
 	if strings.Contains(got, "eyJ") || !strings.Contains(got, "is odd") {
 		t.Errorf("%q", got)

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 )
 
@@ -72,20 +72,20 @@ func (l *Lab) Dial(s protocol.Server) func(ctx context.Context) (net.Conn, error
 
 // dial connects to a host and port from the load generator's host.
 func (l *Lab) dial(ctx context.Context, host string) (net.Conn, error) {
-	return l.tools[l.host(profile.Load)].DialTCP(ctx, host)
+	return l.tools[l.host(plan.Load)].DialTCP(ctx, host)
 }
 
 // ServerHost is the Host header under which servers are reached.
-func (l *Lab) ServerHost() string { return l.address(profile.App, httpPort) }
+func (l *Lab) ServerHost() string { return l.address(plan.App, httpPort) }
 
 // appSpec is a container on the application's cores and memory.
 func (l *Lab) appSpec(image string) engine.Spec {
-	s := l.spec(profile.App, whatApp, image)
-	s.Memory = int64(l.cfg.Profile.Roles[profile.App].Memory)
+	s := l.spec(plan.App, whatApp, image)
+	s.Memory = int64(l.cfg.Profile.Roles[plan.App].Memory)
 	if !s.HostNetwork {
-		s.Aliases = []string{string(profile.App)}
+		s.Aliases = []string{string(plan.App)}
 	}
-	s.Env = map[string]string{"PERCORE_CORES": strconv.Itoa(l.cfg.Profile.Roles[profile.App].CPUs.Count())}
+	s.Env = map[string]string{"PERCORE_CORES": strconv.Itoa(l.cfg.Profile.Roles[plan.App].CPUs.Count())}
 	return s
 }
 
@@ -120,7 +120,7 @@ func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
 		return engine.Spec{}, fmt.Errorf("candidate %s: the lab has no image named %s", id, candidate.Image)
 	}
 	s := l.appSpec(image)
-	host, port, err := net.SplitHostPort(l.address(profile.DB, databasePort))
+	host, port, err := net.SplitHostPort(l.address(plan.DB, databasePort))
 	if err != nil {
 		return engine.Spec{}, err
 	}
@@ -142,7 +142,7 @@ func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
 
 // start runs a server's container and waits until the path answers 200.
 func (l *Lab) start(ctx context.Context, name string, spec engine.Spec, path string, grace time.Duration) (protocol.Server, error) {
-	c, err := l.run(ctx, l.host(profile.App), spec)
+	c, err := l.run(ctx, l.host(plan.App), spec)
 	if err != nil {
 		return nil, l.blame(fmt.Errorf("starting %s: %w", name, err))
 	}
@@ -195,7 +195,7 @@ func (l *Lab) ready(ctx context.Context, s *server, path string) (pid int, err e
 			last = err
 			// Time in which the driver cannot reach the hosts does not count.
 			asked := time.Now()
-			if lost := l.reach(ctx, s.c.Engine(), l.host(profile.Load).Engine); lost != nil && ctx.Err() == nil {
+			if lost := l.reach(ctx, s.c.Engine(), l.host(plan.Load).Engine); lost != nil && ctx.Err() == nil {
 				return 0, lost
 			}
 			if time.Since(asked) > time.Second {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 )
 
 // create creates a container on a host, and tells what it will execute.
@@ -32,7 +32,7 @@ func commandLine(s engine.Spec) string {
 	}
 	add("--cpuset-cpus", s.CPUs)
 	if s.Memory > 0 {
-		add("--memory", profile.Bytes(s.Memory).String())
+		add("--memory", plan.Bytes(s.Memory).String())
 	}
 	switch {
 	case s.HostNetwork:

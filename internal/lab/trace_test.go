@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/load"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/lab/engine"
 )
 
 func TestCommandLineHoldsNoSecret(t *testing.T) {
-	l := &Lab{cfg: Config{Tokens: map[string]load.Token{"events:read": "aaaa.bbbb.cccc"}}}
+	l := &Lab{cfg: Config{Tokens: map[string]oha.Token{"events:read": "aaaa.bbbb.cccc"}}}
 	got := l.redact(commandLine(engine.Spec{
 		Name: "percore-x", Image: "percore/tools", CPUs: "0-3", Memory: 1 << 30, Network: "percore-net",
 		Env:        map[string]string{"PERCORE_DATABASE_PASSWORD": "hunter2"},

@@ -13,15 +13,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/percore/percore/internal/engine"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/postgres"
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/guest/hold"
+	"github.com/percore/percore/internal/lab/database/postgres"
+	"github.com/percore/percore/internal/lab/engine"
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/windowrun"
 )
 
 const (
@@ -175,7 +175,7 @@ func (l *Lab) createLoads(ctx context.Context, w protocol.Load) ([]*generator, e
 // createLoad creates one load generator's container.
 func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, error) {
 	w := g.load
-	spec := load.Spec{
+	spec := oha.Spec{
 		Base:        "http://" + l.ServerHost(),
 		Method:      w.Scenario.Method,
 		Path:        w.Scenario.Path,
@@ -200,13 +200,13 @@ func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, 
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	run := windowrun.Options{Output: l.cfg.outFile, Report: reportFile, Argv: append([]string{load.Program}, load.Args(spec)...)}
+	run := hold.Options{Output: l.cfg.outFile, Report: reportFile, Argv: append([]string{oha.Program}, oha.Args(spec)...)}
 	if g.held {
 		run.Gate, run.GateTimeout, run.Late, run.Linger = gateFile, outage, late, linger
 	}
-	s := l.spec(profile.Load, whatLoad, l.cfg.Images[ImageTools])
-	s.Entrypoint, s.Cmd = []string{"windowrun"}, windowrun.Args(run)
-	s.Memory = int64(l.cfg.Profile.Roles[profile.Load].Memory)
+	s := l.spec(plan.Load, whatLoad, l.cfg.Images[ImageTools])
+	s.Entrypoint, s.Cmd = []string{"windowrun"}, hold.Args(run)
+	s.Memory = int64(l.cfg.Profile.Roles[plan.Load].Memory)
 	if !s.HostNetwork {
 		// The tools container's network spares setting one up for each window.
 		s.Network, s.NetworkOf = "", l.tools[g.host]
@@ -270,7 +270,7 @@ func (l *Lab) letGo(ctx context.Context, gens []*generator, ahead map[*Host]time
 			if !when.IsZero() {
 				when = when.Add(ahead[g.host])
 			}
-			err := g.c.CopyTo(ctx, engine.File{Path: gateFile, Data: windowrun.Gate(when)})
+			err := g.c.CopyTo(ctx, engine.File{Path: gateFile, Data: hold.Gate(when)})
 			g.gate = time.Now()
 			if err != nil {
 				return fmt.Errorf("load generator: %w", err)
@@ -295,7 +295,7 @@ func (l *Lab) runLoads(ctx context.Context, gens []*generator, ahead map[*Host]t
 		group.Go(func() error {
 			var err error
 			g.end, err = l.awaitLoad(wait, g)
-			if err == nil && g.end.Exit.Code == windowrun.CodeLate && g.held {
+			if err == nil && g.end.Exit.Code == hold.CodeLate && g.held {
 				err = errLate
 				stop(err) // the others measure nothing that is wanted
 			}
@@ -390,7 +390,7 @@ func (l *Lab) collectLoad(ctx context.Context, g *generator) error {
 	g.span = span{state.Started, state.Finished}
 	if state.Exit.OOMKilled {
 		return fmt.Errorf("load generator: container %s on %s ran out of its %s of memory and was killed; give role load more memory in the profile, or take fewer connections",
-			c.Name, c.Engine().Host(), l.cfg.Profile.Roles[profile.Load].Memory)
+			c.Name, c.Engine().Host(), l.cfg.Profile.Roles[plan.Load].Memory)
 	}
 	if state.Exit.Code != 0 {
 		return fmt.Errorf("load generator: container %s on %s failed (%s)%s", c.Name, c.Engine().Host(), state.Exit, l.redact(lastWords(ctx, c, 10)))
@@ -411,12 +411,12 @@ func (l *Lab) collectLoad(ctx context.Context, g *generator) error {
 
 // fetch copies a file out of a container whose program has ended, and proves by
 // the digest that was taken on the host that it is the same.
-func fetch(ctx context.Context, c *engine.Container, file string, limit int64) ([]byte, windowrun.Report, error) {
+func fetch(ctx context.Context, c *engine.Container, file string, limit int64) ([]byte, hold.Report, error) {
 	text, err := c.CopyFrom(ctx, reportFile, maxReport)
 	if err != nil {
-		return nil, windowrun.Report{}, err
+		return nil, hold.Report{}, err
 	}
-	report, err := windowrun.ParseReport(text)
+	report, err := hold.ParseReport(text)
 	if err != nil {
 		return nil, report, err
 	}
@@ -461,7 +461,7 @@ func (l *Lab) redact(text string) string {
 // sampler is the sampler of one host.
 type sampler struct {
 	host  *Host
-	roles []profile.Role
+	roles []plan.Role
 	c     *engine.Container
 }
 
@@ -611,7 +611,7 @@ func (l *Lab) serverGone(ctx context.Context, s *server) error {
 func (l *Lab) startSamplers(ctx context.Context, samplers []*sampler, srv *server, gens []*generator, w protocol.Load) error {
 	var g errgroup.Group
 	for _, s := range samplers {
-		if s.c != nil || gens == nil && l.spread() && slices.Contains(s.roles, profile.Load) {
+		if s.c != nil || gens == nil && l.spread() && slices.Contains(s.roles, plan.Load) {
 			continue
 		}
 		g.Go(func() (err error) {
@@ -626,9 +626,9 @@ func (l *Lab) startSamplers(ctx context.Context, samplers []*sampler, srv *serve
 
 // createSampler creates the sampler's container; it is not started.
 func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens []*generator, w protocol.Load) (*engine.Container, error) {
-	s := l.spec(profile.Load, whatSampler, l.cfg.Images[ImageTools])
+	s := l.spec(plan.Load, whatSampler, l.cfg.Images[ImageTools])
 	s.Network, s.HostNetwork = "", false
-	if !slices.Contains(smp.roles, profile.Load) {
+	if !slices.Contains(smp.roles, plan.Load) {
 		s.CPUs = "" // the load role's CPUs are another machine's
 	}
 	argv := []string{
@@ -637,9 +637,9 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 	}
 	for _, r := range smp.roles {
 		switch r {
-		case profile.App:
+		case plan.App:
 			argv = append(argv, string(r)+"="+strconv.Itoa(srv.pid))
-		case profile.DB:
+		case plan.DB:
 			argv = append(argv, string(r)+"="+strconv.Itoa(l.dbPID))
 		}
 	}
@@ -649,7 +649,7 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 		}
 	}
 	s.Entrypoint = []string{"windowrun"}
-	s.Cmd = windowrun.Args(windowrun.Options{Output: sampleFile, Report: reportFile, Argv: argv})
+	s.Cmd = hold.Args(hold.Options{Output: sampleFile, Report: reportFile, Argv: argv})
 	s.HostPID, s.HostCgroup = true, true
 	s.Binds = []engine.Bind{{Host: "/sys/fs/cgroup", Path: "/host/cgroup"}}
 	return l.create(ctx, smp.host, s)

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/profile"
+	"github.com/percore/percore/internal/plan"
 )
 
 // TestThreadsOfOneCore: app and load on different CPUs of one core share it.
 func TestThreadsOfOneCore(t *testing.T) {
-	far, near := []profile.CPUSet{"0,4", "1,5", "2,6", "3,7"}, []profile.CPUSet{"0-1", "2-3", "4-5", "6-7"}
+	far, near := []plan.CPUSet{"0,4", "1,5", "2,6", "3,7"}, []plan.CPUSet{"0-1", "2-3", "4-5", "6-7"}
 	for name, c := range map[string]struct {
-		app, db, load profile.CPUSet
-		siblings      []profile.CPUSet
+		app, db, load plan.CPUSet
+		siblings      []plan.CPUSet
 		waive         bool
 		shared        float64
 		says          string
@@ -26,11 +26,11 @@ func TestThreadsOfOneCore(t *testing.T) {
 		"app and db":      {app: "0,4", db: "1,2", load: "3,5,7", siblings: far, shared: 1, says: "the CPUs 1,5 are"},
 		"on purpose":      {app: "0-1", db: "2-3", load: "4-7", siblings: far, waive: true, shared: 2, says: "the CPUs 0-1,4-5 are"},
 		"db on purpose":   {app: "0,4", db: "1,5", load: "1,5", siblings: far, waive: true, says: "app on 0,4"},
-		"the same thread": {app: "0-1", db: "2", load: "1", siblings: []profile.CPUSet{"2-3"}, shared: 1, says: "the CPUs 1 are"},
+		"the same thread": {app: "0-1", db: "2", load: "1", siblings: []plan.CPUSet{"2-3"}, shared: 1, says: "the CPUs 1 are"},
 	} {
 		l := layout{
-			hosts:    map[profile.Role]string{},
-			cpus:     map[profile.Role]profile.CPUSet{profile.App: c.app, profile.DB: c.db, profile.Load: c.load},
+			hosts:    map[plan.Role]string{},
+			cpus:     map[plan.Role]plan.CPUSet{plan.App: c.app, plan.DB: c.db, plan.Load: c.load},
 			siblings: c.siblings,
 		}
 		if c.waive {

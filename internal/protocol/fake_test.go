@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/cgroup/cgtest"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/cgtest"
 )
 
 // fakeLab answers with real load-generator output and with samples made for
@@ -87,7 +87,7 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 		}
 		lines = append(append(lines, line...), '\n')
 	}
-	m.CGroup = []HostSamples{{Host: "here", Roles: profile.Roles(), Lines: lines}}
+	m.CGroup = []HostSamples{{Host: "here", Roles: plan.Roles(), Lines: lines}}
 	if f.spread {
 		f.split(&m, lines)
 		if f.hosts != nil {
@@ -106,26 +106,26 @@ func (f *fakeLab) split(m *Measurement, lines []byte) {
 	m.CGroup = nil
 	for _, h := range []struct {
 		name string
-		role profile.Role
+		role plan.Role
 		from string // its container, in the lines of the one host
-	}{{"app", profile.App, "app"}, {"db", profile.DB, "db"}, {"load", profile.Load, "app"}, {"load2", profile.Load, "db"}} {
+	}{{"app", plan.App, "app"}, {"db", plan.DB, "db"}, {"load", plan.Load, "app"}, {"load2", plan.Load, "db"}} {
 		offset := ahead[h.name]
-		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []profile.Role{h.role}, Lines: cgtest.Split(f.t, lines, cgtest.Host{
+		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []plan.Role{h.role}, Lines: cgtest.Split(f.t, lines, cgtest.Host{
 			Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(offset * float64(time.Millisecond))})})
-		m.Hosts = append(m.Hosts, store.HostReading{Host: h.name, Roles: []profile.Role{h.role}, ClockOffsetMS: offset,
+		m.Hosts = append(m.Hosts, store.HostReading{Host: h.name, Roles: []plan.Role{h.role}, ClockOffsetMS: offset,
 			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
 	}
 	m.Hosts[1].Allowances = nil // a driver without such counters
 }
 
-func (f *fakeLab) CPUs(r profile.Role) (string, profile.CPUSet) {
+func (f *fakeLab) CPUs(r plan.Role) (string, plan.CPUSet) {
 	if f.spread {
 		return string(r), "0-1"
 	}
 	if f.shared {
 		return "here", "0"
 	}
-	return "here", map[profile.Role]profile.CPUSet{profile.App: "0", profile.DB: "1", profile.Load: "2"}[r]
+	return "here", map[plan.Role]plan.CPUSet{plan.App: "0", plan.DB: "1", plan.Load: "2"}[r]
 }
 
 // samplesFrom makes n samples, a tenth of a second apart, of two containers
@@ -177,7 +177,7 @@ func (m *memory) NextAttempt(w store.Window) int { return len(m.Attempts(w)) + 1
 // watchNothing is an observer that keeps the progress it is shown.
 type watchNothing struct{ seen []Progress }
 
-func (*watchNothing) PhaseStarted(profile.Phase)                     {}
+func (*watchNothing) PhaseStarted(plan.Phase)                        {}
 func (w *watchNothing) BlockStarted(_ Block, p Progress)             { w.seen = append(w.seen, p) }
 func (*watchNothing) Stage(Block, string)                            {}
 func (*watchNothing) ProbeEnded(Block, store.ProbeReading)           {}
@@ -185,7 +185,7 @@ func (*watchNothing) WindowStarted(store.Window, int, Progress)      {}
 func (w *watchNothing) WindowEnded(_ store.WindowResult, p Progress) { w.seen = append(w.seen, p) }
 func (w *watchNothing) BlockEnded(_ Block, p Progress)               { w.seen = append(w.seen, p) }
 
-const studyRaw = "../study/testdata/php-go-bench/results/2026-09-16/raw/"
+const studyRaw = "../evidence/study/testdata/php-go-bench/results/2026-09-16/raw/"
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
@@ -196,23 +196,23 @@ func readFile(t *testing.T, path string) []byte {
 	return data
 }
 
-func seconds(n int) profile.Duration { return profile.Duration(time.Duration(n) * time.Second) }
+func seconds(n int) plan.Duration { return plan.Duration(time.Duration(n) * time.Second) }
 
 // setup makes a runner over a fake lab: two candidates, three scenarios, both
 // phases.
 func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
 	t.Helper()
-	suite := profile.Suite{
+	suite := plan.Suite{
 		Name:       "test",
-		Scenarios:  []profile.Scenario{{ID: "auth"}, {ID: "read"}, {ID: "write"}},
-		Candidates: []profile.Candidate{{ID: "go"}, {ID: "php-fpm"}},
+		Scenarios:  []plan.Scenario{{ID: "auth"}, {ID: "read"}, {ID: "write"}},
+		Candidates: []plan.Candidate{{ID: "go"}, {ID: "php-fpm"}},
 	}
-	preset := profile.Preset{
+	preset := plan.Preset{
 		Name: "test", Timeout: seconds(10), Warmup: seconds(1),
-		Probe: profile.Probe{Window: seconds(10), Connections: 256, Target: 50000},
-		Phases: []profile.Phase{
-			{ID: "rate", Kind: profile.KindRate, Window: seconds(60), Repetitions: 2, Connections: []int{256}, Targets: map[string]int{"auth": 50, "read": 40, "write": 30}},
-			{ID: "ceiling", Kind: profile.KindCeiling, Window: seconds(15), Repetitions: 1, Connections: []int{16, 64}},
+		Probe: plan.Probe{Window: seconds(10), Connections: 256, Target: 50000},
+		Phases: []plan.Phase{
+			{ID: "rate", Kind: plan.KindRate, Window: seconds(60), Repetitions: 2, Connections: []int{256}, Targets: map[string]int{"auth": 50, "read": 40, "write": 30}},
+			{ID: "ceiling", Kind: plan.KindCeiling, Window: seconds(15), Repetitions: 1, Connections: []int{16, 64}},
 		},
 	}
 	lab := &fakeLab{

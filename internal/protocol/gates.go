@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Names of the gates, as they stand in events.jsonl. The measurement protocol
@@ -59,15 +59,15 @@ func ProbeGate(r store.ProbeReading) store.Gate {
 
 // layout is what the gates need to know of the lab.
 type layout struct {
-	hosts       map[profile.Role]string
-	cpus        map[profile.Role]profile.CPUSet
-	siblings    []profile.CPUSet // cores with several threads, where all roles are on one host
-	waiveShared string           // why gates that shared cores fail do not count; empty: they do
+	hosts       map[plan.Role]string
+	cpus        map[plan.Role]plan.CPUSet
+	siblings    []plan.CPUSet // cores with several threads, where all roles are on one host
+	waiveShared string        // why gates that shared cores fail do not count; empty: they do
 }
 
-func newLayout(lab Lab, shared bool, siblings []profile.CPUSet) layout {
-	l := layout{hosts: map[profile.Role]string{}, cpus: map[profile.Role]profile.CPUSet{}, siblings: siblings}
-	for _, r := range profile.Roles() {
+func newLayout(lab Lab, shared bool, siblings []plan.CPUSet) layout {
+	l := layout{hosts: map[plan.Role]string{}, cpus: map[plan.Role]plan.CPUSet{}, siblings: siblings}
+	for _, r := range plan.Roles() {
 		l.hosts[r], l.cpus[r] = lab.CPUs(r)
 	}
 	if shared {
@@ -78,11 +78,11 @@ func newLayout(lab Lab, shared bool, siblings []profile.CPUSet) layout {
 
 // spread reports whether roles are on different hosts.
 func (l layout) spread() bool {
-	return l.hosts[profile.App] != l.hosts[profile.Load] || l.hosts[profile.App] != l.hosts[profile.DB]
+	return l.hosts[plan.App] != l.hosts[plan.Load] || l.hosts[plan.App] != l.hosts[plan.DB]
 }
 
 // used are the CPUs on which roles run; none stands for all of the host.
-func (l layout) used(roles []profile.Role) []int {
+func (l layout) used(roles []plan.Role) []int {
 	var used []int
 	for _, r := range roles {
 		list := l.cpus[r].List()
@@ -91,39 +91,39 @@ func (l layout) used(roles []profile.Role) []int {
 		}
 		used = append(used, list...)
 	}
-	return profile.FormatCPUs(used).List()
+	return plan.FormatCPUs(used).List()
 }
 
 // coresGate compares the cores of app and load generator. Where cores have
 // several threads, which a profile's CPU numbers do not show, the database's
 // count too, unless the profile shares cores on purpose.
 func (l layout) coresGate() store.Gate {
-	var both []profile.CPUSet
-	share := func(a, b profile.Role) {
+	var both []plan.CPUSet
+	share := func(a, b plan.Role) {
 		if l.hosts[a] != l.hosts[b] {
 			return
 		}
-		for _, core := range profile.SharedCores(l.cpus[a], l.cpus[b], l.siblings) {
+		for _, core := range plan.SharedCores(l.cpus[a], l.cpus[b], l.siblings) {
 			if !slices.Contains(both, core) {
 				both = append(both, core)
 			}
 		}
 	}
-	detail := fmt.Sprintf("app on %s, load on %s", l.cpus[profile.App], l.cpus[profile.Load])
-	if l.hosts[profile.App] != l.hosts[profile.Load] {
+	detail := fmt.Sprintf("app on %s, load on %s", l.cpus[plan.App], l.cpus[plan.Load])
+	if l.hosts[plan.App] != l.hosts[plan.Load] {
 		detail += ", of different hosts"
 	}
-	share(profile.App, profile.Load)
+	share(plan.App, plan.Load)
 	if len(l.siblings) > 0 && l.waiveShared == "" {
-		share(profile.App, profile.DB)
-		share(profile.DB, profile.Load)
+		share(plan.App, plan.DB)
+		share(plan.DB, plan.Load)
 	}
 	g := store.Gate{Name: GateCores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs", Detail: detail}
 	if len(l.siblings) > 0 {
 		g.Unit = "shared cores"
 		if !g.OK {
 			g.Detail = fmt.Sprintf("app on %s, db on %s, load on %s, of which the CPUs %s are threads of the same cores",
-				l.cpus[profile.App], l.cpus[profile.DB], l.cpus[profile.Load], profile.JoinCPUs(both...))
+				l.cpus[plan.App], l.cpus[plan.DB], l.cpus[plan.Load], plan.JoinCPUs(both...))
 		}
 	}
 	if !g.OK {
@@ -192,7 +192,7 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 		drift := h.Series.WallVsMonotonic()
 		clock.read(h.Host, drift.Seconds()*1000, drift <= clockLimit)
 
-		for _, role := range []profile.Role{profile.App, profile.DB} {
+		for _, role := range []plan.Role{plan.App, plan.DB} {
 			if us, ok := h.Series.ThrottledGrew(string(role)); ok && us > 0 {
 				throttled.Reading += float64(us) / 1000
 				throttled.OK = false
@@ -233,7 +233,7 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 // something of themselves, and the roles that no sampled host plays.
 func (l layout) without(hosts []store.HostSeries, readings []store.HostReading) []string {
 	var list []string
-	roles := map[profile.Role]bool{}
+	roles := map[plan.Role]bool{}
 	for _, h := range hosts {
 		for _, r := range h.Roles {
 			roles[r] = true
@@ -247,7 +247,7 @@ func (l layout) without(hosts []store.HostSeries, readings []store.HostReading) 
 			}
 		}
 	}
-	for _, r := range profile.Roles() {
+	for _, r := range plan.Roles() {
 		if !roles[r] {
 			list = append(list, l.hosts[r])
 		}
@@ -311,10 +311,10 @@ func offsetGate(readings []store.HostReading) store.Gate {
 func (l layout) loadGate(hosts []store.HostSeries) store.Gate {
 	g := worst{Gate: store.Gate{Name: GateLoad, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
 	for _, h := range hosts {
-		if !slices.Contains(h.Roles, profile.Load) {
+		if !slices.Contains(h.Roles, plan.Load) {
 			continue
 		}
-		if share, known := h.Series.BusyWithin(l.used([]profile.Role{profile.Load})); known {
+		if share, known := h.Series.BusyWithin(l.used([]plan.Role{plan.Load})); known {
 			g.read(h.Host, share, share < loadLimit)
 		} else {
 			g.cannot(h.Host, "the samples do not show the CPUs of role load")

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/cgroup/cgtest"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/testkit/cgtest"
 )
 
 func gateOf(t *testing.T, w store.WindowResult, name string) store.Gate {
@@ -69,7 +69,7 @@ func TestSeveralHosts(t *testing.T) {
 	// The probe is the sum of what both generators sent.
 	i := slices.IndexFunc(journal.events, func(e store.Event) bool { return e.Type == store.EventProbe })
 	reading, ok := store.ReadingOf(journal.events[i])
-	one, err := load.Parse("probe", lab.probes)
+	one, err := oha.Parse("probe", lab.probes)
 	if err != nil || !ok || reading.Achieved != 2*float64(one.OK())/10 || len(reading.Others) != 1 || journal.raw[strings.Replace(reading.File, ".oha.json", ".load2.oha.json", 1)] == nil {
 		t.Errorf("probe %+v, %v", reading, err)
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Lab is everything the protocol needs of the hosts of a run. It is the one
@@ -36,7 +36,7 @@ type Lab interface {
 
 	// CPUs returns the CPUs on which a role's containers run, and the name of
 	// the host they are on: two roles share a core when both are equal.
-	CPUs(r profile.Role) (host string, cpus profile.CPUSet)
+	CPUs(r plan.Role) (host string, cpus plan.CPUSet)
 }
 
 // Server is a running probe or candidate.
@@ -51,7 +51,7 @@ type Server interface {
 
 // Load is one run of the load generator.
 type Load struct {
-	Scenario    profile.Scenario // the request; for a probe its id is "probe"
+	Scenario    plan.Scenario // the request; for a probe its id is "probe"
 	Connections int
 	Target      int           // requests per second in an open loop, 0 for a closed one
 	Duration    time.Duration // nominal window
@@ -70,8 +70,8 @@ type Measurement struct {
 
 // HostSamples are the lines of one host's sampler.
 type HostSamples struct {
-	Host  string         // its name, as in Measurement.Hosts
-	Roles []profile.Role // that it plays
+	Host  string      // its name, as in Measurement.Hosts
+	Roles []plan.Role // that it plays
 	Lines []byte
 }
 

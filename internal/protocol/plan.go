@@ -5,30 +5,30 @@ import (
 	"slices"
 	"time"
 
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Plan is every block of a run with its windows, in the order in which they
 // are measured. The same suite, preset and seed give the same plan.
 type Plan struct {
 	Blocks []Block
-	preset profile.Preset
+	preset plan.Preset
 }
 
 // Block is one candidate, one repetition and one phase with its windows.
 type Block struct {
 	store.Block
-	Phase   profile.Phase
+	Phase   plan.Phase
 	Windows []store.Window
-	Warmups []profile.Scenario // the scenarios that are warmed up, in order
+	Warmups []plan.Scenario // the scenarios that are warmed up, in order
 }
 
 // NewPlan lays out the blocks: phases in the preset's order, repetitions
 // within them, and in each repetition the candidates in an order drawn from
 // the seed. Scenarios keep the suite's order, so that the one that writes
 // comes last.
-func NewPlan(s profile.Suite, p profile.Preset, seed uint64) Plan {
+func NewPlan(s plan.Suite, p plan.Preset, seed uint64) Plan {
 	plan := Plan{preset: p}
 	for i, phase := range p.Phases {
 		for rep := 1; rep <= phase.Repetitions; rep++ {
@@ -41,7 +41,7 @@ func NewPlan(s profile.Suite, p profile.Preset, seed uint64) Plan {
 	return plan
 }
 
-func newBlock(s profile.Suite, phase profile.Phase, candidate string, rep int) Block {
+func newBlock(s plan.Suite, phase plan.Phase, candidate string, rep int) Block {
 	b := Block{
 		Block:   store.Block{Phase: phase.ID, Candidate: candidate, Repetition: rep},
 		Phase:   phase,

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 func TestPlanIsDrawnFromTheSeed(t *testing.T) {

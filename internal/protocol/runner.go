@@ -15,9 +15,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // MaxAttempts is how often a window is measured at most: once, and again up to
@@ -40,7 +40,7 @@ type Journal interface {
 
 // Observer is told what happens, as it happens.
 type Observer interface {
-	PhaseStarted(p profile.Phase)
+	PhaseStarted(p plan.Phase)
 	BlockStarted(b Block, p Progress)
 	Stage(b Block, what string)
 	ProbeEnded(b Block, r store.ProbeReading)
@@ -63,10 +63,10 @@ type Runner struct {
 	Lab         Lab
 	Journal     Journal
 	Plan        Plan
-	Preset      profile.Preset
-	Suite       profile.Suite
-	SharedCores bool             // whether the profile shares cores on purpose
-	Siblings    []profile.CPUSet // cores of the machine that have several threads, each as its CPUs, where there is one machine
+	Preset      plan.Preset
+	Suite       plan.Suite
+	SharedCores bool          // whether the profile shares cores on purpose
+	Siblings    []plan.CPUSet // cores of the machine that have several threads, each as its CPUs, where there is one machine
 	Observer    Observer
 	Tail        time.Duration // what the caller does after the last window, for the estimate
 
@@ -212,7 +212,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 	var out [][]byte
 	err = timer.generate(p.Window.Std(), func() error {
 		out, err = r.Lab.Generate(ctx, server, Load{
-			Scenario: profile.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: p.Connections,
+			Scenario: plan.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: p.Connections,
 			Target: p.Target, Duration: p.Window.Std(), Timeout: r.Preset.Timeout.Std(),
 		})
 		return err
@@ -262,7 +262,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 // name stands for an output in errors.
 func succeeded(name string, outputs [][]byte) (ok int64, err error) {
 	for _, data := range outputs {
-		result, err := load.Parse(name, data)
+		result, err := oha.Parse(name, data)
 		if err != nil {
 			return 0, err
 		}
@@ -362,7 +362,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 	for i, data := range m.OHA {
 		ending := store.RawOHA
 		if i > 0 {
-			ending = profile.HostName(profile.Load, i+1) + "." + store.RawOHA
+			ending = plan.HostName(plan.Load, i+1) + "." + store.RawOHA
 		}
 		path, err := keep(ending, data)
 		if err != nil {
@@ -455,7 +455,7 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.Probe
 		h := &hosts[i+1]
 		h.Roles = m.CGroup[slices.IndexFunc(m.CGroup, func(s HostSamples) bool { return s.Host == h.Host })].Roles
 	}
-	for _, role := range []profile.Role{profile.App, profile.DB} {
+	for _, role := range []plan.Role{plan.App, plan.DB} {
 		h, ok := evidence.Of(string(role))
 		if !ok {
 			return fmt.Errorf("no samples hold the %s container", role)

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // benchUnits are the figures of a window in the Go benchmark format, each with
@@ -102,7 +102,7 @@ func Bench(w io.Writer, r analysis.Report) error {
 // read as GOMAXPROCS; none of the parts holds a dash before a final number.
 func benchName(row analysis.WindowRow) string {
 	name := fmt.Sprintf("%s/candidate=%s/phase=%s/conns=%d", benchWord(row.Scenario, true), benchWord(row.Candidate, false), benchWord(row.Phase, false), row.Connections)
-	if row.Kind == profile.KindRate {
+	if row.Kind == plan.KindRate {
 		name += fmt.Sprintf("/target=%d", row.Target)
 	}
 	return name
@@ -130,7 +130,7 @@ func benchWord(s string, first bool) string {
 // appHost is the host on which the candidates ran.
 func appHost(h analysis.Header) store.HostFacts {
 	for _, host := range h.Hosts {
-		if slices.Contains(host.Roles, profile.App) {
+		if slices.Contains(host.Roles, plan.App) {
 			return host
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/answers/analysis"
 )
 
 // TestBenchIsRead reads what is written with the format's own reader.

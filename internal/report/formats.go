@@ -15,10 +15,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/measure"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/measure"
 )
 
 // Formats are the formats of a report.

@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/study"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study"
+	"github.com/percore/percore/internal/plan"
 )
 
 // full is a run in which everything was measured: the published protocol on a
@@ -23,7 +23,7 @@ import (
 // time, and raw files to go with it.
 func full(t testing.TB) Document {
 	t.Helper()
-	base, err := baseline.Set()
+	base, err := published.Set()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func full(t testing.TB) Document {
 	run := published
 	run.ID, run.Percore, run.Seed = "20261130-140000-full", "v0-test", 7
 	run.Preset.Published, run.Comparable = true, true
-	run.Hosts = []store.HostFacts{{Name: "app", Roles: profile.Roles(), Engine: "Docker Engine 29.1.3", OS: "Debian GNU/Linux 13", Kernel: "6.12.43", Arch: "arm64",
+	run.Hosts = []store.HostFacts{{Name: "app", Roles: plan.Roles(), Engine: "Docker Engine 29.1.3", OS: "Debian GNU/Linux 13", Kernel: "6.12.43", Arch: "arm64",
 		CPUModel: "Neoverse-V2", CPUs: 12, MemoryBytes: 24 << 30, CgroupVersion: "2", CgroupDriver: "systemd", StorageDriver: "overlay2", InstanceType: "c8g.3xlarge"}}
 	run.Candidates = nil
 	for _, c := range run.Suite.Candidates {
@@ -78,7 +78,7 @@ func full(t testing.TB) Document {
 		}
 		files[r.CGroup] = []byte(lines.String())
 		r.Gates = []store.Gate{{Name: "probe", OK: true, Reading: 0.998, Limit: 0.99, Unit: "share of target"}, {Name: "steal", OK: true, Reading: 0.001, Limit: 0.01, Unit: "share of CPU time"}}
-		if w.Candidate == "go" && w.Scenario == "write" && w.Repetition == 3 && w.Kind == profile.KindRate { // passes the second time
+		if w.Candidate == "go" && w.Scenario == "write" && w.Repetition == 3 && w.Kind == plan.KindRate { // passes the second time
 			bad := r
 			bad.Gates = []store.Gate{{Name: "steal", Reading: 0.034, Limit: 0.01, Unit: "share of CPU time", Detail: "on the app's CPUs"}}
 			in.Windows = append(in.Windows, bad)
@@ -100,7 +100,7 @@ func full(t testing.TB) Document {
 					for _, connections := range p.Connections {
 						w := store.Window{Phase: p.ID, Kind: p.Kind, Candidate: c, Scenario: s.ID, Repetition: rep, Connections: connections, Seconds: p.Window.Seconds()}
 						x := noise()
-						if p.Kind == profile.KindRate {
+						if p.Kind == plan.KindRate {
 							w.Target = p.Targets[s.ID]
 							achieved, p99 := float64(w.Target)*0.9999, 1.6*cpu/80
 							if achieved > capacity {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // fact is one line of a report's head.
@@ -50,7 +50,7 @@ func facts(h analysis.Header) []fact {
 	}
 	add("cloud", "%s", cloudText(h.Cloud))
 	var layout []string
-	for _, role := range profile.Roles() {
+	for _, role := range plan.Roles() {
 		if r, ok := h.Roles[role]; ok {
 			text := fmt.Sprintf("%s on CPUs %s", role, r.CPUs)
 			if r.Memory > 0 {
@@ -116,7 +116,7 @@ func hostText(h store.HostFacts) string {
 	return fmt.Sprintf("%s (%s): %s", h.Name, rolesText(h.Roles), strings.Join(parts, ", "))
 }
 
-func rolesText(roles []profile.Role) string {
+func rolesText(roles []plan.Role) string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = string(r)
@@ -127,7 +127,7 @@ func rolesText(roles []profile.Role) string {
 // threadsText says how many threads a core of the host has, where some have
 // several.
 func threadsText(h store.HostFacts) string {
-	if n := profile.ThreadsPerCore(profile.JoinCPUs(h.Siblings...), h.Siblings); n > 1 {
+	if n := plan.ThreadsPerCore(plan.JoinCPUs(h.Siblings...), h.Siblings); n > 1 {
 		return fmt.Sprintf("%d threads per core", n)
 	}
 	return ""

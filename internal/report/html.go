@@ -14,13 +14,13 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/figures/sheet"
-	"github.com/percore/percore/internal/portability"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/sizing"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/sheet"
+	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/plan"
 )
 
 var (
@@ -192,7 +192,7 @@ func oneCoreTable(d Document) Table {
 		}
 	}
 	place := func(id string) int {
-		return slices.IndexFunc(d.Input.Run.Suite.Scenarios, func(s profile.Scenario) bool { return s.ID == id })
+		return slices.IndexFunc(d.Input.Run.Suite.Scenarios, func(s plan.Scenario) bool { return s.ID == id })
 	}
 	slices.SortStableFunc(scenarios, func(a, b string) int { return place(a) - place(b) })
 	for _, s := range scenarios {
@@ -338,7 +338,7 @@ func method(d Document) []fact {
 	list := []fact{{"block", "One candidate, one repetition: a fresh copy of the seeded database, prewarmed and checkpointed; the reference probe; a fresh container; a warm-up; then the scenarios in the order of the suite."}}
 	for _, p := range run.Preset.Phases {
 		switch p.Kind {
-		case profile.KindRate:
+		case plan.KindRate:
 			var at []string
 			for _, s := range run.Suite.Scenarios {
 				if n := p.Targets[s.ID]; n > 0 {
@@ -347,7 +347,7 @@ func method(d Document) []fact {
 			}
 			list = append(list, fact{p.ID, fmt.Sprintf("Open loop: requests arrive at a fixed rate (%s) over %s connections for %s s, %d times; latency counts from when a request was due.",
 				strings.Join(at, ", "), joinInts(p.Connections), analysis.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
-		case profile.KindCeiling:
+		case plan.KindCeiling:
 			list = append(list, fact{p.ID, fmt.Sprintf("Closed loop: each of %s connections sends its next request when the last is answered, for %s s, %d times.",
 				joinInts(p.Connections), analysis.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
 		}
@@ -580,7 +580,7 @@ func drawings(d Document) []figureView {
 	panels, data = tracePanels(d)
 	add(figureView{ID: "fig-cores", Title: "Cores over time", Caption: fmt.Sprintf("CPU use within one window of scenario %s: the repetition in the middle by achieved rate; for a ceiling at the best number of connections.", shown(d.Input.Run)),
 		Data: data}, panels)
-	if slices.ContainsFunc(d.Input.Run.Preset.Phases, func(p profile.Phase) bool { return p.Kind == profile.KindCeiling && len(p.Connections) > 1 }) {
+	if slices.ContainsFunc(d.Input.Run.Preset.Phases, func(p plan.Phase) bool { return p.Kind == plan.KindCeiling && len(p.Connections) > 1 }) {
 		add(figureView{ID: "fig-ceiling", Title: "Ceilings over connections", Caption: "Best repetition of each number of connections in requests per second; the vertical line is the range of the repetitions.",
 			See: TableConnections, SeeTitle: "Ceiling by connections"}, ceilingPanels(d.Report))
 	} else {
@@ -623,8 +623,8 @@ func groups[T any](rows []T, cell func(T) (phase, scenario string, target int)) 
 // heading names a panel: the scenario, and the phase where there are several of
 // the kind.
 func heading(r analysis.Report, phase, scenario string) string {
-	kinds := map[profile.Kind]int{}
-	var mine profile.Kind
+	kinds := map[plan.Kind]int{}
+	var mine plan.Kind
 	for _, p := range phaseKinds(r) {
 		kinds[p.kind]++
 		if p.id == phase {
@@ -773,7 +773,7 @@ func tracePanels(d Document) ([]panel, *Table) {
 	if d.Read == nil {
 		return nil, &data
 	}
-	budget := map[profile.Role]float64{}
+	budget := map[plan.Role]float64{}
 	for role, res := range r.Header.Roles {
 		budget[role] = float64(res.CPUs.Count())
 	}
@@ -806,9 +806,9 @@ func tracePanels(d Document) ([]panel, *Table) {
 		}
 		for _, what := range []struct {
 			name string
-			role profile.Role
+			role plan.Role
 			of   func(trace) []point
-		}{{"candidate", profile.App, func(t trace) []point { return t.app }}, {"database", profile.DB, func(t trace) []point { return t.db }}} {
+		}{{"candidate", plan.App, func(t trace) []point { return t.app }}, {"database", plan.DB, func(t trace) []point { return t.db }}} {
 			o := chart{title: fmt.Sprintf("%s, %s", phase.id, what.name), sub: "cores", xName: "seconds into the window", fromZero: true, xFromZero: true, decimals: 1}
 			end := 0.0
 			for _, t := range traces {

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/load"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // sample is one window that stands for its cell: of the repetitions with
@@ -96,7 +96,7 @@ func percentiles(read func(string) ([]byte, error), s sample) []point {
 	var list []point
 	if file := s.output(); read != nil && file != "" {
 		if data, err := read(file); err == nil {
-			if result, err := load.Parse(file, data); err == nil {
+			if result, err := oha.Parse(file, data); err == nil {
 				for name, ms := range result.Percentiles {
 					if p, err := strconv.ParseFloat(strings.TrimPrefix(name, "p"), 64); err == nil && p >= 50 && p < 100 && ms > 0 {
 						list = append(list, point{x: p, y: ms})
@@ -181,9 +181,9 @@ func readTrace(read func(string) ([]byte, error), s sample) (trace, error) {
 	t := trace{sample: s}
 	files := map[string][]counterReading{}
 	for _, what := range []struct {
-		role profile.Role
+		role plan.Role
 		to   *[]point
-	}{{profile.App, &t.app}, {profile.DB, &t.db}} {
+	}{{plan.App, &t.app}, {plan.DB, &t.db}} {
 		name, ahead := s.SamplesOf(what.role)
 		if name == "" {
 			continue
@@ -254,13 +254,13 @@ func shown(run store.Run) string {
 // phaseKinds are the phases of a run that have windows, in order.
 func phaseKinds(r analysis.Report) []struct {
 	id   string
-	kind profile.Kind
+	kind plan.Kind
 } {
 	var list []struct {
 		id   string
-		kind profile.Kind
+		kind plan.Kind
 	}
-	add := func(id string, kind profile.Kind) {
+	add := func(id string, kind plan.Kind) {
 		for _, have := range list {
 			if have.id == id {
 				return
@@ -268,14 +268,14 @@ func phaseKinds(r analysis.Report) []struct {
 		}
 		list = append(list, struct {
 			id   string
-			kind profile.Kind
+			kind plan.Kind
 		}{id, kind})
 	}
 	for _, row := range r.Rate {
-		add(row.Phase, profile.KindRate)
+		add(row.Phase, plan.KindRate)
 	}
 	for _, row := range r.Ceiling {
-		add(row.Phase, profile.KindCeiling)
+		add(row.Phase, plan.KindCeiling)
 	}
 	return list
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/figures/sheet"
-	"github.com/percore/percore/internal/portability"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/sizing"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/sheet"
+	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Document is everything a report for people is made of. What is not there, nil
@@ -96,7 +96,7 @@ func cpuCells(r analysis.Report) (list []cpuCell, idle []string) {
 // idleScenarios are those in which a candidate was nearly idle at the fixed
 // rate and for which the ceiling of every candidate that was measured is known.
 func idleScenarios(r analysis.Report) []string {
-	budget := float64(r.Header.Roles[profile.App].CPUs.Count())
+	budget := float64(r.Header.Roles[plan.App].CPUs.Count())
 	var list []string
 	for _, row := range r.Rate {
 		if budget <= 0 || row.Cores == nil || row.Cores.Value >= figures.IdleShare*budget || slices.Contains(list, row.Scenario) {

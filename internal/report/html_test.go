@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/baseline"
-	"github.com/percore/percore/internal/claims"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/portability"
-	"github.com/percore/percore/internal/sizing"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/published"
+	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 // document makes everything of a run that a report can hold: verdicts, a
@@ -29,7 +29,7 @@ import (
 func document(t testing.TB, in analysis.Input, dir string) Document {
 	t.Helper()
 	d := Document{Report: analysis.Of(in), Input: in, Read: func(path string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, path)) }}
-	base, err := baseline.Set()
+	base, err := published.Set()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/percore/percore/internal/claims"
+	"github.com/percore/percore/internal/answers/claims"
 )
 
 // MarkdownLimit is how long a comment on a pull request may be, in characters

@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 // wellFormed reads a drawing as XML.
@@ -120,7 +120,7 @@ func FuzzTrace(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	more, err := filepath.Glob("../cgroup/testdata/*/*.cg.jsonl")
+	more, err := filepath.Glob("../evidence/cgroup/testdata/*/*.cg.jsonl")
 	if err != nil {
 		f.Fatal(err)
 	}

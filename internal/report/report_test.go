@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/fail"
-	"github.com/percore/percore/internal/measure"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

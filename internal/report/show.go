@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 // Show writes what a run is and how far it has come: its identity, the progress

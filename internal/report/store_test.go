@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/cgroup"
-	"github.com/percore/percore/internal/cgroup/cgtest"
-	"github.com/percore/percore/internal/profile"
-	"github.com/percore/percore/internal/store"
-	"github.com/percore/percore/internal/study"
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study"
+	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/cgtest"
 )
 
-const studyDir = "../study/testdata/php-go-bench/results/2026-09-16"
+const studyDir = "../evidence/study/testdata/php-go-bench/results/2026-09-16"
 
 func readStudy(t testing.TB) *study.Study {
 	t.Helper()
@@ -47,14 +47,14 @@ func convertTo(t testing.TB, results string, hosts bool) *store.Store {
 	t.Helper()
 	old := readStudy(t)
 	run := old.Run
-	run.ID, run.Percore, run.Seed, run.Flavour = "20261130-120000-test", "v0-test", 42, profile.FlavourDebian
+	run.ID, run.Percore, run.Seed, run.Flavour = "20261130-120000-test", "v0-test", 42, plan.FlavourDebian
 	run.Comparable = false
 	run.Caveats = []string{"flavour debian: PHP 8.2 and Debian's packages stand in for the study's versions"}
 	run.FsyncPerSec = map[string]float64{"fdatasync": 2345.6, "open_datasync": 1999.4}
 	run.Ended = nil
 	for i := range run.Suite.Candidates {
 		if c := &run.Suite.Candidates[i]; c.ID == "frankenphp" {
-			c.Title = map[profile.Flavour]string{profile.FlavourDebian: "FrankenPHP library behind net/http"}
+			c.Title = map[plan.Flavour]string{plan.FlavourDebian: "FrankenPHP library behind net/http"}
 		}
 	}
 	if hosts {
@@ -152,7 +152,7 @@ func convertTo(t testing.TB, results string, hosts bool) *store.Store {
 			measure(w, 1, store.Gate{Name: "allowance", Reading: 1200, Unit: "packets", Detail: "host load: pps_allowance_exceeded grew by 1200"}, steal(0))
 			measure(w, 2, store.Gate{Name: "load", Reading: 0.93, Limit: 0.85, Unit: "share of CPU time", Detail: "host load2"}, steal(0))
 			measure(w, 3, steal(0), store.Gate{Name: "load", OK: true, Reading: 0.4, Limit: 0.85, Unit: "share of CPU time", Detail: "host load2"})
-		case w.Candidate == "php-fpm" && w.Kind == profile.KindRate: // no evidence at all
+		case w.Candidate == "php-fpm" && w.Kind == plan.KindRate: // no evidence at all
 			measure(w, 1, steal(0.2), cores)
 		default:
 			measure(w, 1, steal(0.001), cores)
@@ -170,11 +170,11 @@ func onHosts(run *store.Run) {
 	run.Hosts = nil
 	for _, h := range []struct {
 		name, instance string
-		role           profile.Role
+		role           plan.Role
 		rsa, clock     float64
-	}{{"app", "c8g.xlarge", profile.App, 41234.5, 0.412}, {"db", "r8g.xlarge", profile.DB, 40999, -0.3}, {"load", "c8gn.xlarge", profile.Load, 0, 0}, {"load2", "c8gn.xlarge", profile.Load, 0, 1.25}} {
+	}{{"app", "c8g.xlarge", plan.App, 41234.5, 0.412}, {"db", "r8g.xlarge", plan.DB, 40999, -0.3}, {"load", "c8gn.xlarge", plan.Load, 0, 0}, {"load2", "c8gn.xlarge", plan.Load, 0, 1.25}} {
 		run.Hosts = append(run.Hosts, store.HostFacts{
-			Name: h.name, Roles: []profile.Role{h.role}, Address: "10.0.0." + fmt.Sprint(10+len(run.Hosts)), Engine: "Docker Engine 29.1.3", OS: "Debian GNU/Linux 13 (trixie)",
+			Name: h.name, Roles: []plan.Role{h.role}, Address: "10.0.0." + fmt.Sprint(10+len(run.Hosts)), Engine: "Docker Engine 29.1.3", OS: "Debian GNU/Linux 13 (trixie)",
 			Kernel: "6.12.43+deb13-cloud-arm64", Arch: "arm64", CPUModel: "Neoverse-V2", CPUs: 4, MemoryBytes: 8 << 30, CgroupVersion: "2", CgroupDriver: "systemd",
 			StorageDriver: "overlayfs", InstanceType: h.instance, RSAVerifyPerS: h.rsa, ClockOffsetMS: &h.clock,
 			Facts: map[string]string{"clock source": "arch_sys_counter", "NIC driver": "ena 6.12", "governor": "none"},
@@ -184,7 +184,7 @@ func onHosts(run *store.Run) {
 		n := float64(len(run.Links))
 		run.Links = append(run.Links, store.Link{From: l[0], To: l[1], RTTMinMS: 0.041 + n/100, RTTMeanMS: 0.055 + n/100, RTTMaxMS: 0.21 + n/100, BitsPerS: 9.53e9 - n*1e8, Retransmits: int64(n)})
 	}
-	run.Cloud = &store.Cloud{Provider: profile.ProviderAWS, Region: "eu-central-1", Zone: "eu-central-1b", USDPerHour: 0.8123, PriceSource: "AWS price list, 2026-11-30", USDSpent: 2.4369}
+	run.Cloud = &store.Cloud{Provider: plan.ProviderAWS, Region: "eu-central-1", Zone: "eu-central-1b", USDPerHour: 0.8123, PriceSource: "AWS price list, 2026-11-30", USDSpent: 2.4369}
 }
 
 // split gives each host its samples and what it said of itself.
@@ -193,9 +193,9 @@ func split(t testing.TB, w *store.WindowResult, lines []byte, raw func(string, [
 	w.OtherCGroup, w.Hosts = map[string]string{}, nil
 	for _, h := range []struct {
 		name, from string
-		role       profile.Role
+		role       plan.Role
 		ahead      float64 // ms
-	}{{"app", "app", profile.App, 0.4}, {"db", "db", profile.DB, -0.3}, {"load", "app", profile.Load, 0}, {"load2", "db", profile.Load, 1.2}} {
+	}{{"app", "app", plan.App, 0.4}, {"db", "db", plan.DB, -0.3}, {"load", "app", plan.Load, 0}, {"load2", "db", plan.Load, 1.2}} {
 		part := cgtest.Split(t, lines, cgtest.Host{Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(h.ahead * float64(time.Millisecond))})
 		if h.name == "app" {
 			app = part
@@ -204,7 +204,7 @@ func split(t testing.TB, w *store.WindowResult, lines []byte, raw func(string, [
 			w.SHA256[path] = raw(path, part)
 			w.OtherCGroup[h.name] = path
 		}
-		w.Hosts = append(w.Hosts, store.HostReading{Host: h.name, Roles: []profile.Role{h.role}, ClockOffsetMS: h.ahead,
+		w.Hosts = append(w.Hosts, store.HostReading{Host: h.name, Roles: []plan.Role{h.role}, ClockOffsetMS: h.ahead,
 			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
 	}
 	return app

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/analysis"
-	"github.com/percore/percore/internal/figures"
-	"github.com/percore/percore/internal/store"
+	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
+	"github.com/percore/percore/internal/evidence/store"
 )
 
 // Table is one table as a person reads it.

@@ -10,7 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/percore/percore/internal/analysis"
+	"github.com/percore/percore/internal/answers/analysis"
 )
 
 // Text writes a report for a terminal of the given width; 0 is any width.

@@ -1,0 +1,795 @@
+package analysis
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
+)
+
+// Version is the version of the report's JSON. It grows when a field changes
+// its meaning or goes; a new field does not change it.
+const Version = 1
+
+// Thresholds of a met target, as the study has them.
+const (
+	metShare    = 0.99  // of the target, at least
+	metFailures = 0.001 // of the requests, at most
+)
+
+// Report is every table of a run.
+type Report struct {
+	Version     int            `json:"version"`
+	Header      Header         `json:"run"`
+	Caveats     []string       `json:"caveats"` // said before any figure
+	Rate        []RateRow      `json:"fixed_rate"`
+	Ceiling     []CeilingRow   `json:"ceiling"`
+	Connections []CeilingRow   `json:"ceiling_by_connections"`
+	TokenShare  []ShareRow     `json:"token_share"`
+	Probes      []ProbeRow     `json:"probes"`
+	Gates       []GateRow      `json:"gates_failed"`
+	Broken      []BrokenRow    `json:"attempts_broken_off"`
+	Blocks      []BrokenBlock  `json:"blocks_failed"`
+	Windows     []WindowRow    `json:"windows"`
+	Generators  []GeneratorRow `json:"generators,omitempty"` // only where a target was spread over several
+	Notes       []string       `json:"notes"`
+}
+
+// Header is what a reader must know of a run before its figures.
+type Header struct {
+	ID            string                       `json:"id"`
+	State         string                       `json:"state"`
+	Percore       string                       `json:"percore"`
+	Started       string                       `json:"started"` // RFC 3339, empty when not known
+	Ended         string                       `json:"ended,omitempty"`
+	Suite         string                       `json:"suite"`
+	Profile       string                       `json:"profile"`
+	Roles         map[plan.Role]plan.Resources `json:"roles"`
+	Pool          int                          `json:"database_connections"`
+	SharedCores   bool                         `json:"shared_cores"`
+	Preset        string                       `json:"preset"`
+	Flavour       plan.Flavour                 `json:"flavour"`
+	Seed          uint64                       `json:"seed"`
+	Hosts         []store.HostFacts            `json:"hosts"`
+	Links         []store.Link                 `json:"links,omitempty"`           // between the hosts, where there are several
+	Cloud         *store.Cloud                 `json:"cloud,omitempty"`           // where the hosts came from and what they cost
+	Generators    int                          `json:"load_generators,omitempty"` // over which a target was spread, where there were several
+	Versions      map[string]string            `json:"versions"`
+	Fsync         map[string]float64           `json:"fsync_per_s,omitempty"`
+	Comparable    bool                         `json:"comparable"`     // with the published figures
+	NotComparable []string                     `json:"not_comparable"` // why not
+	Done          int                          `json:"windows_done"`   // windows with evidence
+	Planned       int                          `json:"windows_planned"`
+	Titles        map[string]string            `json:"candidates"` // id -> how reports name it
+	Order         []string                     `json:"candidate_order"`
+	Phases        []string                     `json:"phase_order"`
+	Study         bool                         `json:"study"` // whether it is a raw folder in the study's layout
+}
+
+// Cell is what the rows of the tables have in common.
+type Cell struct {
+	Phase       string `json:"phase"`
+	Candidate   string `json:"candidate"`
+	Scenario    string `json:"scenario"`
+	Connections int    `json:"connections"`
+	Repetitions int    `json:"repetitions"` // with evidence
+	Planned     int    `json:"planned"`
+	// Evidence is false when no repetition passed its gates. The figures are
+	// then those of the last attempts, good for a look and for nothing else.
+	Evidence bool     `json:"evidence"`
+	Notes    []string `json:"notes,omitempty"` // why it is incomplete
+}
+
+// RateRow is a cell of the fixed-rate phase: medians over the repetitions.
+type RateRow struct {
+	Cell
+	Target   int   `json:"target_per_s"`
+	Met      int   `json:"met"` // repetitions that met the target
+	Achieved *Stat `json:"achieved_per_s"`
+	P50      *Stat `json:"p50_ms"`
+	P99      *Stat `json:"p99_ms"`
+	P999     *Stat `json:"p999_ms"`
+	Cores    *Stat `json:"app_cores"`
+	CPU      *Stat `json:"app_cpu_us_per_request"`
+	DBCores  *Stat `json:"db_cores"`
+	DBCPU    *Stat `json:"db_cpu_us_per_request"`
+	Peak     *Stat `json:"peak_bytes"` // the largest
+	Failed   int64 `json:"failed"`     // requests over all repetitions
+}
+
+// CeilingRow is a cell of the ceiling phase: the figures of the best
+// repetition, because interference only subtracts, and the median beside it.
+type CeilingRow struct {
+	Cell
+	Best     int   `json:"best_repetition"`
+	Achieved *Stat `json:"achieved_per_s"` // value: the best repetition's
+	Median   *Stat `json:"median_per_s"`
+	P50      *Stat `json:"p50_ms"`
+	P99      *Stat `json:"p99_ms"`
+	P999     *Stat `json:"p999_ms"`
+	Cores    *Stat `json:"app_cores"`
+	CPU      *Stat `json:"app_cpu_us_per_request"`
+	DBCores  *Stat `json:"db_cores"`
+	DBCPU    *Stat `json:"db_cpu_us_per_request"`
+	Peak     *Stat `json:"peak_bytes"`
+	Failed   int64 `json:"failed"` // requests of the best repetition
+	readings int
+}
+
+// ShareRow says how much of a read's CPU goes into the token.
+type ShareRow struct {
+	Phase     string   `json:"phase"` // whose CPU figures were taken
+	Candidate string   `json:"candidate"`
+	AuthCPU   *float64 `json:"auth_cpu_us_per_request"`
+	ReadCPU   *float64 `json:"read_cpu_us_per_request"`
+	Share     *float64 `json:"share"` // auth over read
+	Evidence  bool     `json:"evidence"`
+}
+
+// GeneratorRow is what one of several load generators saw of a cell: of a fixed
+// rate the medians of the repetitions, of a ceiling the best repetition.
+type GeneratorRow struct {
+	Phase       string `json:"phase"`
+	Candidate   string `json:"candidate"`
+	Scenario    string `json:"scenario"`
+	Connections int    `json:"connections"` // of all generators together
+	Host        string `json:"host"`
+	Evidence    bool   `json:"evidence"` // as of the cell
+	Achieved    *Stat  `json:"achieved_per_s"`
+	P50         *Stat  `json:"p50_ms"`
+	P99         *Stat  `json:"p99_ms"`
+	P999        *Stat  `json:"p999_ms"`
+	Failed      int64  `json:"failed"` // requests over all repetitions, of a ceiling of the best
+}
+
+// ProbeRow is the range of the reference probe's readings.
+type ProbeRow struct {
+	Phase    string  `json:"phase"`
+	Target   int     `json:"target_per_s"`
+	Readings int     `json:"readings"`
+	Lowest   float64 `json:"lowest_per_s"`
+	Highest  float64 `json:"highest_per_s"`
+	Below    int     `json:"below_99_percent"` // readings under 99 % of the target, or without a result
+}
+
+// GateRow says how often a gate failed and what became of the windows.
+type GateRow struct {
+	Gate     string   `json:"gate"`
+	Failed   int      `json:"attempts_failed"`
+	Waived   int      `json:"attempts_waived"` // its condition was given up on purpose
+	Windows  int      `json:"windows_affected"`
+	Repeated int      `json:"windows_repeated_with_evidence"`
+	Left     int      `json:"windows_left_without_evidence"`
+	Worst    float64  `json:"worst_reading"`
+	Limit    float64  `json:"limit"`
+	Unit     string   `json:"unit"`
+	Reasons  []string `json:"reasons,omitempty"` // why it was waived
+	Where    []string `json:"where"`             // the windows in which it failed
+}
+
+// BrokenRow is an attempt that ended in an error.
+type BrokenRow struct {
+	store.Window
+	Attempt int    `json:"attempt"`
+	Error   string `json:"error"`
+}
+
+// WindowRow is one attempt at a window.
+type WindowRow struct {
+	store.Window
+	Attempt  int             `json:"attempt"`
+	Evidence bool            `json:"evidence"` // whether the tables rest on it
+	Failed   []string        `json:"gates_failed,omitempty"`
+	Error    string          `json:"error,omitempty"`
+	Measured *measure.Window `json:"measured,omitempty"`
+	// Hosts is what each of several hosts said of its clock and its network.
+	Hosts []store.HostReading `json:"hosts,omitempty"`
+}
+
+// cell is the repetitions of one combination of phase, candidate, scenario,
+// connections and target.
+type cell struct {
+	first    store.Window
+	evidence map[int]*store.WindowResult // repetition -> latest attempt that passed
+	lastTry  map[int]*store.WindowResult // repetition -> latest attempt that was measured
+	tried    map[int]bool
+}
+
+type cellKey struct {
+	phase, candidate, scenario string
+	connections, target        int
+}
+
+// Of makes every table of a run.
+func Of(in Input) Report {
+	why := Comparability(in.Run)
+	r := Report{
+		Version: Version, Header: header(in, why), Notes: append([]string{}, in.Notes...), Blocks: append([]BrokenBlock{}, in.Blocks...),
+		Rate: []RateRow{}, Connections: []CeilingRow{},
+	}
+	cells, order := gather(in)
+	repetitions := map[string]int{}
+	for _, p := range in.Run.Preset.Phases {
+		repetitions[p.ID] = p.Repetitions
+	}
+	for _, k := range order {
+		c := cells[k]
+		switch c.first.Kind {
+		case plan.KindRate:
+			r.Rate = append(r.Rate, rateRow(c, repetitions[k.phase]))
+		case plan.KindCeiling:
+			r.Connections = append(r.Connections, connectionRow(c, repetitions[k.phase]))
+		}
+		r.Header.Done += len(c.evidence)
+		for _, w := range c.lastTry {
+			r.Header.Generators = max(r.Header.Generators, len(w.Measured.Generators))
+		}
+	}
+	r.Ceiling = ceilings(r.Connections, in.Run.Preset.Phases)
+	r.Generators = generators(r, cells, order)
+	r.TokenShare = shares(r.Rate, r.Ceiling)
+	r.Probes = probes(in)
+	r.Gates, r.Broken = gates(in, cells)
+	r.Windows = windows(in, cells)
+	r.Caveats = caveats(in, r, why)
+	for _, list := range []*[]string{&r.Caveats, &r.Notes, &r.Header.NotComparable} {
+		if *list == nil {
+			*list = []string{}
+		}
+	}
+	return r
+}
+
+func header(in Input, why []string) Header {
+	run := in.Run
+	h := Header{
+		ID: run.ID, State: in.State, Percore: run.Percore, Suite: run.Suite.Name, Profile: run.Profile.Name, Roles: run.Profile.Roles,
+		Pool: run.Profile.DatabaseConnections, SharedCores: run.Profile.SharedCores && len(run.Profile.SharedRoles()) > 0,
+		Preset: run.Preset.Name, Flavour: run.Flavour, Seed: run.Seed, Hosts: run.Hosts, Links: run.Links, Cloud: run.Cloud, Versions: run.Versions, Fsync: run.FsyncPerSec,
+		Comparable: len(why) == 0, NotComparable: why, Planned: run.Planned(), Titles: map[string]string{}, Study: in.Study,
+	}
+	const layout = "2006-01-02T15:04:05Z07:00"
+	if !run.Started.IsZero() {
+		h.Started = run.Started.Format(layout)
+	}
+	if run.Ended != nil && !run.Ended.IsZero() {
+		h.Ended = run.Ended.Format(layout)
+	}
+	for _, c := range run.Suite.Candidates {
+		h.Titles[c.ID] = or(c.Title[run.Flavour], c.ID)
+		h.Order = append(h.Order, c.ID)
+	}
+	for _, p := range run.Preset.Phases {
+		h.Phases = append(h.Phases, p.ID)
+	}
+	return h
+}
+
+func keyOf(w store.Window) cellKey {
+	return cellKey{w.Phase, w.Candidate, w.Scenario, w.Connections, w.Target}
+}
+
+// gather sorts the attempts into cells, and the cells by phase, scenario,
+// candidate and connections in the order of the plan.
+func gather(in Input) (map[cellKey]*cell, []cellKey) {
+	cells := map[cellKey]*cell{}
+	var order []cellKey
+	at := func(w store.Window) *cell {
+		k := keyOf(w)
+		c := cells[k]
+		if c == nil {
+			c = &cell{first: w, evidence: map[int]*store.WindowResult{}, lastTry: map[int]*store.WindowResult{}, tried: map[int]bool{}}
+			cells[k] = c
+			order = append(order, k)
+		}
+		return c
+	}
+	if !in.Study { // of the study's data a part is normal, of a run it is not
+		planned(in.Run, func(w store.Window) { at(w) })
+	}
+	later := func(w, than *store.WindowResult) bool { return than == nil || w.Attempt >= than.Attempt }
+	for i := range in.Windows {
+		w := &in.Windows[i]
+		c := at(w.Window)
+		c.tried[w.Repetition] = true
+		if w.Passed() && later(w, c.evidence[w.Repetition]) {
+			c.evidence[w.Repetition] = w
+		}
+		if w.Measured != nil && later(w, c.lastTry[w.Repetition]) {
+			c.lastTry[w.Repetition] = w
+		}
+	}
+	rank := ranks(in)
+	slices.SortStableFunc(order, func(a, b cellKey) int {
+		return cmp.Or(
+			cmp.Compare(rank("phase", a.phase), rank("phase", b.phase)),
+			cmp.Compare(rank("scenario", a.scenario), rank("scenario", b.scenario)),
+			cmp.Compare(rank("candidate", a.candidate), rank("candidate", b.candidate)),
+			cmp.Compare(a.connections, b.connections),
+			cmp.Compare(a.target, b.target),
+			strings.Compare(a.phase+"\x00"+a.scenario+"\x00"+a.candidate, b.phase+"\x00"+b.scenario+"\x00"+b.candidate),
+		)
+	})
+	return cells, order
+}
+
+// planned calls f for every cell that the run is to measure.
+func planned(run store.Run, f func(store.Window)) {
+	for _, p := range run.Preset.Phases {
+		for _, sc := range run.Suite.Scenarios {
+			for _, c := range run.Suite.Candidates {
+				for _, n := range p.Connections {
+					w := store.Window{Phase: p.ID, Kind: p.Kind, Candidate: c.ID, Scenario: sc.ID, Connections: n, Seconds: p.Window.Seconds()}
+					if p.Kind == plan.KindRate {
+						w.Target = p.Targets[sc.ID]
+					}
+					f(w)
+				}
+			}
+		}
+	}
+}
+
+// ranks orders names as the plan has them; names it does not have come last.
+func ranks(in Input) func(kind, name string) int {
+	at := map[string]int{}
+	for i, p := range in.Run.Preset.Phases {
+		at["phase\x00"+p.ID] = i + 1
+	}
+	for i, s := range in.Run.Suite.Scenarios {
+		at["scenario\x00"+s.ID] = i + 1
+	}
+	for i, c := range in.Run.Suite.Candidates {
+		at["candidate\x00"+c.ID] = i + 1
+	}
+	return func(kind, name string) int {
+		if n := at[kind+"\x00"+name]; n > 0 {
+			return n
+		}
+		return len(at) + 1
+	}
+}
+
+// used returns the repetitions on which a row rests, in order: those with
+// evidence, or the last attempts when there is none.
+func (c *cell) used() (list []*store.WindowResult, evidence bool) {
+	from := c.evidence
+	if len(from) == 0 {
+		from = c.lastTry
+	}
+	for _, w := range from {
+		list = append(list, w)
+	}
+	slices.SortFunc(list, func(a, b *store.WindowResult) int { return cmp.Compare(a.Repetition, b.Repetition) })
+	return list, len(c.evidence) > 0
+}
+
+// describe fills what all rows have, and says why a cell is incomplete.
+func (c *cell) describe(used []*store.WindowResult, evidence bool, planned int) Cell {
+	row := Cell{
+		Phase: c.first.Phase, Candidate: c.first.Candidate, Scenario: c.first.Scenario, Connections: c.first.Connections,
+		Repetitions: len(c.evidence), Planned: max(planned, len(c.tried)), Evidence: evidence,
+	}
+	if len(c.tried) == 0 {
+		row.Notes = append(row.Notes, "not measured")
+		return row
+	}
+	failed := len(c.tried) - len(c.evidence)
+	if failed > 0 && evidence {
+		row.Notes = append(row.Notes, fmt.Sprintf("%s without evidence: no attempt passed its gates", count(failed, "repetition")))
+	}
+	if missing := row.Planned - len(c.tried); missing > 0 {
+		row.Notes = append(row.Notes, fmt.Sprintf("incomplete: %d of %s measured", len(c.tried), count(row.Planned, "repetition")))
+	}
+	switch {
+	case len(used) == 0:
+		row.Notes = append(row.Notes, "every attempt broke off")
+	case !evidence:
+		row.Notes = append(row.Notes, "not evidence: no attempt passed its gates")
+	}
+	without := 0
+	for _, w := range used {
+		if !w.Measured.Has("app_cores") {
+			without++
+		}
+	}
+	if without > 0 {
+		row.Notes = append(row.Notes, fmt.Sprintf("no counters for %d of %s", without, count(len(used), "repetition")))
+	}
+	return row
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// readings collects one figure of the repetitions that have it.
+func readings(list []*store.WindowResult, figure string, of func(*measure.Window) float64) []float64 {
+	var v []float64
+	for _, w := range list {
+		if w.Measured.Has(figure) {
+			v = append(v, of(w.Measured))
+		}
+	}
+	return v
+}
+
+// Accessors of the figures of a window.
+var (
+	figAchieved = func(m *measure.Window) float64 { return m.Achieved }
+	figP50      = func(m *measure.Window) float64 { return m.P50MS }
+	figP99      = func(m *measure.Window) float64 { return m.P99MS }
+	figP999     = func(m *measure.Window) float64 { return m.P999MS }
+	figCores    = func(m *measure.Window) float64 { return m.AppCores }
+	figCPU      = func(m *measure.Window) float64 { return m.AppCPUUS }
+	figDBCores  = func(m *measure.Window) float64 { return m.DBCores }
+	figDBCPU    = func(m *measure.Window) float64 { return m.DBCPUUS }
+	figPeak     = func(m *measure.Window) float64 { return float64(m.PeakBytes) }
+)
+
+// met reports whether a window met its target: at least 99 % of it achieved and
+// at most 0.1 % of its requests failed.
+func met(w *store.WindowResult) bool {
+	m := w.Measured
+	requests := m.OK + m.Failed
+	return m.Achieved >= metShare*float64(w.Target) && float64(m.Failed) <= metFailures*float64(requests)
+}
+
+func rateRow(c *cell, planned int) RateRow {
+	used, evidence := c.used()
+	row := RateRow{
+		Cell:     c.describe(used, evidence, planned),
+		Target:   c.first.Target,
+		Achieved: median(readings(used, "", figAchieved)),
+		P50:      middlePercentile(readings(used, "p50_ms", figP50)),
+		P99:      middlePercentile(readings(used, "p99_ms", figP99)),
+		P999:     middlePercentile(readings(used, "p999_ms", figP999)),
+		Cores:    median(readings(used, "app_cores", figCores)),
+		CPU:      median(readings(used, "app_cpu_us", figCPU)),
+		DBCores:  median(readings(used, "db_cores", figDBCores)),
+		DBCPU:    median(readings(used, "db_cpu_us", figDBCPU)),
+		Peak:     largest(readings(used, "peak_bytes", figPeak)),
+	}
+	for _, w := range used {
+		row.Failed += w.Measured.Failed
+		if evidence && met(w) {
+			row.Met++
+		}
+	}
+	return row
+}
+
+func connectionRow(c *cell, planned int) CeilingRow {
+	used, evidence := c.used()
+	row := CeilingRow{Cell: c.describe(used, evidence, planned), readings: len(used)}
+	if len(used) == 0 {
+		return row
+	}
+	best := used[0]
+	for _, w := range used[1:] {
+		if w.Measured.Achieved > best.Measured.Achieved {
+			best = w
+		}
+	}
+	m := best.Measured
+	row.Best, row.Failed = best.Repetition, m.Failed
+	row.Achieved = spread(readings(used, "", figAchieved))
+	row.Achieved.set(m.Achieved)
+	row.Median = median(readings(used, "", figAchieved))
+	of := func(figure string, get func(*measure.Window) float64) *Stat { return only(get(m), m.Has(figure)) }
+	row.P50, row.P99, row.P999 = of("p50_ms", figP50), of("p99_ms", figP99), of("p999_ms", figP999)
+	row.Cores, row.CPU = of("app_cores", figCores), of("app_cpu_us", figCPU)
+	row.DBCores, row.DBCPU = of("db_cores", figDBCores), of("db_cpu_us", figDBCPU)
+	row.Peak = of("peak_bytes", figPeak)
+	return row
+}
+
+// ceilings picks, per candidate and scenario, the best connection count among
+// those with no failed request. Counts without evidence are considered only
+// where no count has any.
+func ceilings(rows []CeilingRow, phases []plan.Phase) []CeilingRow {
+	counts := map[string]int{}
+	for _, p := range phases {
+		counts[p.ID] = len(p.Connections)
+	}
+	type key struct{ phase, candidate, scenario string }
+	groups := map[key][]CeilingRow{}
+	var order []key
+	for _, r := range rows {
+		k := key{r.Phase, r.Candidate, r.Scenario}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], r)
+	}
+	out := []CeilingRow{}
+	for _, k := range order {
+		group := groups[k]
+		hasEvidence := slices.ContainsFunc(group, func(r CeilingRow) bool { return r.Evidence })
+		var best *CeilingRow
+		without, withFailures := 0, 0
+		for i, r := range group {
+			switch {
+			case r.Achieved == nil || r.Evidence != hasEvidence:
+				without++ // not measured, or only attempts that failed their gates
+			case r.Failed > 0:
+				withFailures++
+			case best == nil || r.Achieved.Value > best.Achieved.Value:
+				best = &group[i]
+			}
+		}
+		row := CeilingRow{Cell: Cell{Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Planned: group[0].Planned, Evidence: hasEvidence}}
+		if best != nil {
+			row = *best
+			row.Notes = slices.Clone(best.Notes)
+		} else {
+			row.Notes = append(row.Notes, "no ceiling: every connection count had failed requests or was not measured")
+			row.Evidence = false
+		}
+		if best != nil {
+			all := max(len(group), counts[k.phase])
+			if have := len(group) - without; have < all {
+				row.Notes = append(row.Notes, fmt.Sprintf("incomplete: the best of %d of %s", have, count(all, "connection count")))
+			}
+			if withFailures > 0 {
+				row.Notes = append(row.Notes, fmt.Sprintf("%d of %s had failed requests", withFailures, count(all, "connection count")))
+			}
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// generators takes apart, by load generator, the cells of the fixed-rate phase
+// and those that are a ceiling.
+func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorRow {
+	var rows []GeneratorRow
+	for _, k := range order {
+		used, evidence := cells[k].used()
+		if cells[k].first.Kind == plan.KindCeiling {
+			at := slices.IndexFunc(r.Ceiling, func(c CeilingRow) bool {
+				return c.Phase == k.phase && c.Candidate == k.candidate && c.Scenario == k.scenario && c.Connections == k.connections && c.Achieved != nil
+			})
+			if at < 0 {
+				continue
+			}
+			used = slices.DeleteFunc(used, func(w *store.WindowResult) bool { return w.Repetition != r.Ceiling[at].Best })
+		}
+		type seen struct {
+			achieved, p50, p99, p999 []float64
+			failed                   int64
+		}
+		by := map[string]*seen{}
+		var hosts []string
+		for _, w := range used {
+			for _, g := range w.Measured.Generators {
+				x := by[g.Host]
+				if x == nil {
+					x = &seen{}
+					by[g.Host] = x
+					hosts = append(hosts, g.Host)
+				}
+				x.achieved = append(x.achieved, g.Achieved)
+				x.failed += g.Failed
+				for _, f := range []struct {
+					name string
+					v    float64
+					to   *[]float64
+				}{{"p50_ms", g.P50MS, &x.p50}, {"p99_ms", g.P99MS, &x.p99}, {"p999_ms", g.P999MS, &x.p999}} {
+					if g.Has(f.name) {
+						*f.to = append(*f.to, f.v)
+					}
+				}
+			}
+		}
+		for _, host := range hosts {
+			x := by[host]
+			rows = append(rows, GeneratorRow{
+				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: host, Evidence: evidence,
+				Achieved: median(x.achieved), P50: middlePercentile(x.p50), P99: middlePercentile(x.p99), P999: middlePercentile(x.p999), Failed: x.failed,
+			})
+		}
+	}
+	return rows
+}
+
+// shares divides the CPU of the scenario auth, which only verifies the token,
+// by that of read, which also fetches a row. The fixed-rate phase is taken, and
+// the ceiling phase for a candidate that has no such pair there.
+func shares(rate []RateRow, ceiling []CeilingRow) []ShareRow {
+	type figure struct {
+		cpu      *Stat
+		evidence bool
+	}
+	type source struct {
+		phase, candidate string
+		by               map[string]figure
+	}
+	var sources []*source
+	at := func(phase, candidate string) *source {
+		for _, s := range sources {
+			if s.phase == phase && s.candidate == candidate {
+				return s
+			}
+		}
+		s := &source{phase, candidate, map[string]figure{}}
+		sources = append(sources, s)
+		return s
+	}
+	for _, r := range rate {
+		at(r.Phase, r.Candidate).by[r.Scenario] = figure{r.CPU, r.Evidence}
+	}
+	for _, r := range ceiling {
+		at(r.Phase, r.Candidate).by[r.Scenario] = figure{r.CPU, r.Evidence}
+	}
+	rows := []ShareRow{}
+	done := map[string]bool{}
+	for _, s := range sources {
+		auth, read := s.by["auth"], s.by["read"]
+		if auth.cpu == nil || read.cpu == nil || read.cpu.Value <= 0 || done[s.candidate] {
+			continue
+		}
+		done[s.candidate] = true
+		a, r := auth.cpu.Value, read.cpu.Value
+		share := a / r
+		rows = append(rows, ShareRow{s.phase, s.candidate, &a, &r, &share, auth.evidence && read.evidence})
+	}
+	return rows
+}
+
+func probes(in Input) []ProbeRow {
+	rows := []ProbeRow{}
+	for _, p := range in.Probes {
+		i := slices.IndexFunc(rows, func(r ProbeRow) bool { return r.Phase == p.Block.Phase && r.Target == p.Reading.Target })
+		if i < 0 {
+			i = len(rows)
+			rows = append(rows, ProbeRow{Phase: p.Block.Phase, Target: p.Reading.Target, Lowest: p.Reading.Achieved, Highest: p.Reading.Achieved})
+		}
+		r := &rows[i]
+		r.Readings++
+		r.Lowest, r.Highest = min(r.Lowest, p.Reading.Achieved), max(r.Highest, p.Reading.Achieved)
+		if p.Reading.Error != "" || p.Reading.Achieved < metShare*float64(p.Reading.Target) {
+			r.Below++
+		}
+	}
+	rank := ranks(in)
+	slices.SortStableFunc(rows, func(a, b ProbeRow) int {
+		return cmp.Compare(rank("phase", a.Phase), rank("phase", b.Phase))
+	})
+	return rows
+}
+
+// gates counts what failed and what became of the windows, and lists the
+// attempts that broke off.
+func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
+	rows := []GateRow{}
+	broken := []BrokenRow{}
+	affected := map[string]map[string]bool{} // gate -> window key
+	for _, w := range in.Windows {
+		if w.Error != "" {
+			broken = append(broken, BrokenRow{w.Window, w.Attempt, w.Error})
+		}
+		for _, g := range w.Gates {
+			if g.OK {
+				continue
+			}
+			i := slices.IndexFunc(rows, func(r GateRow) bool { return r.Gate == g.Name })
+			if i < 0 {
+				i = len(rows)
+				rows = append(rows, GateRow{Gate: g.Name, Worst: g.Reading, Limit: g.Limit, Unit: g.Unit, Where: []string{}})
+				affected[g.Name] = map[string]bool{}
+			}
+			r := &rows[i]
+			// A probe is worse the lower it is, the others the higher.
+			if worse := g.Reading > r.Worst; worse != (g.Reading < g.Limit) && g.Reading != r.Worst {
+				r.Worst = g.Reading
+			}
+			if g.Waived != "" {
+				r.Waived++
+				if !slices.Contains(r.Reasons, g.Waived) {
+					r.Reasons = append(r.Reasons, g.Waived)
+				}
+				continue
+			}
+			r.Failed++
+			if k := w.Key(); !affected[g.Name][k] {
+				affected[g.Name][k] = true
+				r.Windows++
+				r.Where = append(r.Where, w.Window.String())
+				if _, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
+					r.Repeated++
+				} else {
+					r.Left++
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b GateRow) int {
+		return cmp.Or(cmp.Compare(b.Failed, a.Failed), strings.Compare(a.Gate, b.Gate))
+	})
+	return rows, broken
+}
+
+func windows(in Input, cells map[cellKey]*cell) []WindowRow {
+	rows := make([]WindowRow, 0, len(in.Windows))
+	for _, w := range in.Windows {
+		row := WindowRow{Window: w.Window, Attempt: w.Attempt, Error: w.Error, Measured: w.Measured, Hosts: w.Hosts}
+		if e, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
+			row.Evidence = e.Attempt == w.Attempt
+		}
+		for _, g := range w.Gates {
+			if g.Failed() {
+				row.Failed = append(row.Failed, g.Name)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// caveats are said before any figure.
+func caveats(in Input, r Report, why []string) []string {
+	var list []string
+	if len(why) > 0 {
+		list = append(list, "Not comparable with the published figures: "+strings.Join(why, "; ")+".")
+	}
+	switch in.State {
+	case store.StateComplete:
+	case store.StateRunning:
+		list = append(list, "The run is still being measured.")
+	case store.StateFailed:
+		list = append(list, "The run failed before its end.")
+	default:
+		list = append(list, fmt.Sprintf("The run was interrupted; `percore run --resume %s` carries on.", in.Run.ID))
+	}
+	missing := 0
+	if r.Header.Planned > 0 {
+		missing = r.Header.Planned - r.Header.Done
+	}
+	switch {
+	case missing > 0 && in.Study:
+		list = append(list, fmt.Sprintf("This folder holds a part of what was measured: %d of %s. Cells that are incomplete are marked.", r.Header.Done, count(r.Header.Planned, "window")))
+	case missing > 0:
+		list = append(list, fmt.Sprintf("%d of %s have no evidence; the tables mark the cells that are incomplete.", missing, count(r.Header.Planned, "planned window")))
+	}
+	return append(list, warnings(r)...)
+}
+
+// warnings are those of the statistics, each once, with the phases in which it
+// stands beside a figure.
+func warnings(r Report) []string {
+	var texts []string
+	phases := map[string][]string{}
+	add := func(phase string, stats ...*Stat) {
+		for _, s := range stats {
+			if s == nil {
+				continue
+			}
+			for _, w := range s.Warnings {
+				if phases[w] == nil {
+					texts = append(texts, w)
+				}
+				if !slices.Contains(phases[w], phase) {
+					phases[w] = append(phases[w], phase)
+				}
+			}
+		}
+	}
+	for _, row := range r.Rate {
+		add(row.Phase, row.Achieved, row.P50, row.P99, row.P999, row.Cores, row.CPU, row.DBCores, row.DBCPU)
+	}
+	for _, row := range r.Connections {
+		add(row.Phase, row.Median)
+	}
+	for i, w := range texts {
+		texts[i] = fmt.Sprintf("In phase %s %s.", strings.Join(phases[w], " and "), w)
+	}
+	return texts
+}

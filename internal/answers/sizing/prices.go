@@ -1,0 +1,177 @@
+package sizing
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/results/published"
+)
+
+// Prices is a table of instance types with what they cost by the hour.
+type Prices struct {
+	Currency  string              `yaml:"currency" json:"currency"`
+	Date      string              `yaml:"date" json:"date"`
+	Source    string              `yaml:"source" json:"source"`
+	Instances map[string]Instance `yaml:"instances" json:"instances"`
+	Disks     map[string]Disk     `yaml:"disks,omitempty" json:"disks,omitempty"` // region -> price
+	// AddressPerHour is what a public IPv4 address costs; 0 where it is not known.
+	AddressPerHour float64 `yaml:"address_per_hour,omitempty" json:"address_per_hour,omitempty"`
+}
+
+// Disk is what a gp3 volume costs by the month.
+type Disk struct {
+	GiBMonth  float64 `yaml:"gib_month" json:"gib_month"`
+	IOPSMonth float64 `yaml:"iops_month" json:"iops_month"`   // each above IOPSIncluded
+	MiBSMonth float64 `yaml:"mib_s_month" json:"mib_s_month"` // each MiB/s above MiBSIncluded
+}
+
+// What a gp3 volume has without a charge of its own.
+const (
+	IOPSIncluded = 3000
+	MiBSIncluded = 125
+)
+
+// PerHour is what a volume of that size, IOPS and throughput costs by the hour.
+func (d Disk) PerHour(gib, iops, mibS int) float64 {
+	return (float64(gib)*d.GiBMonth + float64(max(0, iops-IOPSIncluded))*d.IOPSMonth + float64(max(0, mibS-MiBSIncluded))*d.MiBSMonth) / HoursPerMonth
+}
+
+// Instance is one type of machine.
+type Instance struct {
+	Arch      string             `yaml:"arch" json:"arch"`
+	VCPUs     int                `yaml:"vcpus" json:"vcpus"`
+	Cores     int                `yaml:"cores" json:"cores"` // with one thread per core
+	MemoryGiB float64            `yaml:"memory_gib" json:"memory_gib"`
+	PerHour   map[string]float64 `yaml:"per_hour" json:"per_hour"` // region -> price
+}
+
+// HoursPerMonth is the month of cloud price lists: 365 days over 12.
+const HoursPerMonth = 730
+
+const maxPrices = 4 << 20
+
+// ShippedPrices returns the price table that is part of the program.
+func ShippedPrices() (Prices, error) {
+	data, err := published.Files.ReadFile(published.PricesFile)
+	if err != nil {
+		return Prices{}, fmt.Errorf("reading the shipped prices: %w", err)
+	}
+	return ParsePrices("results/published/"+published.PricesFile, data)
+}
+
+// ReadPrices reads a price table from a file.
+func ReadPrices(path string) (Prices, error) {
+	data, err := infile.Read(path, maxPrices, "the prices", "results/published/"+published.PricesFile)
+	if err != nil {
+		return Prices{}, err
+	}
+	return ParsePrices(path, data)
+}
+
+// ParsePrices reads a price table. The name stands for the data in errors.
+func ParsePrices(name string, data []byte) (Prices, error) {
+	var p Prices
+	bad := func(format string, args ...any) (Prices, error) {
+		return Prices{}, fail.Input("%s: %s; write it like results/published/%s", name, fmt.Sprintf(format, args...), published.PricesFile)
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
+	if err := dec.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
+		return bad("%s", plainly(err))
+	}
+	var more any
+	if err := dec.Decode(&more); err == nil {
+		return bad("it holds a second document after ---, which would not be read")
+	} else if !errors.Is(err, io.EOF) {
+		return bad("%s", plainly(err))
+	}
+	switch {
+	case len(p.Instances) == 0:
+		return bad("there are no instances in it")
+	case strings.TrimSpace(p.Currency) == "" || strings.TrimSpace(p.Date) == "" || strings.TrimSpace(p.Source) == "":
+		return bad("currency, date and source must be written, so that a reader can judge the prices")
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.Instances)) {
+		i := p.Instances[id]
+		switch {
+		case id == "" || strings.ContainsAny(id, " \t\n"):
+			return bad("%q cannot be an instance type", id)
+		case i.Cores < 1 || i.Cores > 4096:
+			return bad("%s: cores must be a number from 1", id)
+		case i.VCPUs < i.Cores:
+			return bad("%s: %d vCPUs are fewer than its %d cores", id, i.VCPUs, i.Cores)
+		case !(i.MemoryGiB > 0) || math.IsInf(i.MemoryGiB, 0):
+			return bad("%s: memory_gib must be above zero", id)
+		case len(i.PerHour) == 0:
+			return bad("%s: per_hour must hold a price for a region", id)
+		}
+		for region, price := range i.PerHour {
+			if !(price > 0) || math.IsInf(price, 0) || price > 1e6 {
+				return bad("%s: the price %v in %s cannot be", id, price, region)
+			}
+		}
+	}
+	for region, d := range p.Disks {
+		for _, v := range []float64{d.GiBMonth, d.IOPSMonth, d.MiBSMonth} {
+			if !(v > 0) || v > 1e3 {
+				return bad("disks: the price %v in %s cannot be; gib_month, iops_month and mib_s_month must be above zero", v, region)
+			}
+		}
+	}
+	if v := p.AddressPerHour; !(v >= 0) || v > 1e3 {
+		return bad("address_per_hour: the price %v cannot be", v)
+	}
+	return p, nil
+}
+
+// plainly is the first line of what the YAML library says, without the names of
+// this program's types.
+func plainly(err error) string {
+	var typ *yaml.TypeError
+	var over *yaml.OverflowError
+	switch {
+	case errors.As(err, &typ) && typ.Token != nil:
+		what := map[reflect.Kind]string{reflect.Float64: "a number", reflect.Int: "a whole number", reflect.String: "a text"}[typ.DstType.Kind()]
+		return fmt.Sprintf("line %d: %q is not %s", typ.Token.Position.Line, typ.Token.Value, cmp.Or(what, "what belongs there"))
+	case errors.As(err, &over) && over.Token != nil:
+		return fmt.Sprintf("line %d: %s is too large a number", over.Token.Position.Line, over.SrcNum)
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return text
+}
+
+// Regions lists the regions that the table has prices for.
+func (p Prices) Regions() []string {
+	all := map[string]bool{}
+	for _, i := range p.Instances {
+		for r := range i.PerHour {
+			all[r] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Find returns an instance type and its price by the hour in a region.
+func (p Prices) Find(instance, region string) (Instance, float64, error) {
+	i, ok := p.Instances[instance]
+	if !ok {
+		return i, 0, fail.Input("the price table has no instance type %q; take one of %s, or give --prices a table that has it", instance, strings.Join(slices.Sorted(maps.Keys(p.Instances)), ", "))
+	}
+	price, ok := i.PerHour[region]
+	if !ok {
+		known := slices.Sorted(maps.Keys(i.PerHour))
+		return i, 0, fail.Input("the price table has no price of %s in region %q; take one of %s, or give --prices a table that has it", instance, region, strings.Join(known, ", "))
+	}
+	return i, price, nil
+}

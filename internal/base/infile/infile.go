@@ -1,0 +1,46 @@
+// Package infile reads the small files that a person names: claims, studies,
+// prices.
+package infile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/percore/percore/internal/base/fail"
+)
+
+// Read reads a regular file of at most limit bytes. What stands for its content
+// in errors, as in "claims"; like is a file that is one. A device or a pipe is
+// refused before it is opened, since it might never end.
+func Read(name string, limit int64, what, like string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fail.Input("%s: there is no such file; name one for %s like %s", name, what, like)
+	case err != nil:
+		return nil, fail.Input("reading %s: %w; name a file like %s", what, err, like)
+	case info.IsDir():
+		return nil, fail.Input("%s: this is a folder; name a file for %s like %s", name, what, like)
+	case !info.Mode().IsRegular():
+		return nil, fail.Input("%s: this is a device or a pipe and not a regular file; name one for %s like %s", name, what, like)
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fail.Input("reading %s: %w; allow it or name another file", what, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, fail.Input("%s: a file of more than %d bytes is too large for %s; name another", name, limit, what)
+	}
+	return data, nil
+}

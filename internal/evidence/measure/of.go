@@ -1,0 +1,159 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/percore/percore/internal/evidence/oha"
+)
+
+// Counters is what a window needs of the samples taken beside it, on one host
+// or several. A counter the kernel does not offer, or a container that was not
+// sampled, is not ok.
+type Counters interface {
+	// Samples is the number of samples, the first before the window and the
+	// last after it; of several hosts that of the one with the fewest.
+	Samples() int
+	// CPU is the CPU time in µs that a container used from the first to the
+	// last sample.
+	CPU(container string) (us float64, ok bool)
+	// PeakAnon is the largest anonymous memory of a container, in bytes.
+	PeakAnon(container string) (bytes int64, ok bool)
+}
+
+// None stands for a window beside which no counters were sampled.
+type None struct{}
+
+// Samples is 0.
+func (None) Samples() int { return 0 }
+
+// CPU has nothing.
+func (None) CPU(string) (float64, bool) { return 0, false }
+
+// PeakAnon has nothing.
+func (None) PeakAnon(string) (int64, bool) { return 0, false }
+
+// LoadContainer is the name under which the load generator's own container is
+// sampled, where it is.
+const LoadContainer = "load"
+
+// Output is what one load generator left of a window.
+type Output struct {
+	Host   string // that it ran on; shown where there are several
+	Result oha.Result
+}
+
+// Of computes the figures of one window from the results of its load
+// generators and the counters of the containers named app and db (db may be
+// empty), with the definitions of the published study:
+//
+//	achieved  = 2xx answers / nominal window
+//	CPU       = growth of the counter / all HTTP answers
+//	cores     = growth of the counter / nominal window
+//	peak      = largest anonymous memory of the app
+//
+// The divisor is the nominal window, never the time the generator took.
+//
+// A target may be spread over several generators, which were started at one
+// instant. What they counted adds up. Their latencies do not: no percentile of
+// all requests follows from percentiles of parts of them. The window's is the
+// worst of theirs, and is missing where one of them has none; each generator's
+// own stand in Generators.
+func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Window, error) {
+	if nominal <= 0 {
+		return Window{}, fmt.Errorf("measuring a window: its nominal length is %v", nominal)
+	}
+	if len(outputs) == 0 {
+		return Window{}, errors.New("measuring a window: there is no output of a load generator")
+	}
+	w := Window{Samples: c.Samples()}
+	for _, o := range outputs {
+		g := generator(o, nominal)
+		w.Answered += g.Answered
+		w.OK += g.OK
+		w.Failed += g.Failed
+		for _, p := range percentiles {
+			*p.window(&w) = max(*p.window(&w), *p.generator(&g))
+			if !g.Has(p.figure) && w.Has(p.figure) {
+				w.Missing = append(w.Missing, p.figure)
+			}
+		}
+		if len(outputs) > 1 {
+			w.Generators = append(w.Generators, g)
+			w.Statuses, w.Errors = sum(w.Statuses, o.Result.Statuses), sum(w.Errors, o.Result.Errors)
+		} else {
+			w.Statuses, w.Errors = o.Result.Statuses, o.Result.Errors
+		}
+	}
+	w.Achieved = float64(w.OK) / nominal.Seconds()
+	for _, p := range percentiles {
+		if !w.Has(p.figure) {
+			*p.window(&w) = 0
+		}
+	}
+
+	set := func(figure string, to *float64, v float64, ok bool) {
+		if !ok {
+			w.Missing = append(w.Missing, figure)
+			return
+		}
+		*to = v
+	}
+	answered := float64(w.Answered)
+	usApp, okApp := c.CPU(app)
+	set("app_cpu_us", &w.AppCPUUS, usApp/max(answered, 1), okApp && answered > 0)
+	set("app_cores", &w.AppCores, usApp/1e6/nominal.Seconds(), okApp)
+	usDB, okDB := c.CPU(db)
+	okDB = okDB && db != ""
+	set("db_cpu_us", &w.DBCPUUS, usDB/max(answered, 1), okDB && answered > 0)
+	set("db_cores", &w.DBCores, usDB/1e6/nominal.Seconds(), okDB)
+	if us, ok := c.CPU(LoadContainer); ok {
+		w.LoadCores = us / 1e6 / nominal.Seconds()
+	}
+	if peak, ok := c.PeakAnon(app); ok {
+		w.PeakBytes = peak
+	} else {
+		w.Missing = append(w.Missing, "peak_bytes")
+	}
+	return w, nil
+}
+
+// percentiles are the latencies that a window and a generator have, in order.
+var percentiles = []struct {
+	figure, name string // JSON name, name in the generator's result
+	window       func(*Window) *float64
+	generator    func(*Generator) *float64
+}{
+	{"p50_ms", "p50", func(w *Window) *float64 { return &w.P50MS }, func(g *Generator) *float64 { return &g.P50MS }},
+	{"p99_ms", "p99", func(w *Window) *float64 { return &w.P99MS }, func(g *Generator) *float64 { return &g.P99MS }},
+	{"p999_ms", "p99.9", func(w *Window) *float64 { return &w.P999MS }, func(g *Generator) *float64 { return &g.P999MS }},
+}
+
+// generator computes the figures of one load generator by itself.
+func generator(o Output, nominal time.Duration) Generator {
+	r := o.Result
+	g := Generator{Host: o.Host, Answered: r.Answered, OK: r.OK()}
+	g.Failed = g.Answered - g.OK + r.Unanswered()
+	g.Achieved = float64(g.OK) / nominal.Seconds()
+	for _, p := range percentiles {
+		v, ok := r.Percentile(p.name)
+		if !ok {
+			g.Missing = append(g.Missing, p.figure)
+			continue
+		}
+		*p.generator(&g) = v
+	}
+	return g
+}
+
+// sum adds counts to a map of its own.
+func sum(to, counts map[string]int64) map[string]int64 {
+	if to == nil {
+		to = map[string]int64{}
+	}
+	for name, n := range counts {
+		to[name] += n
+	}
+	return to
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/percore/percore/internal/base/fail"
+)
+
+// EventTorn follows a line that was cut off when the driver was killed in the
+// middle of writing it. Data is the place of the remains in events.jsonl.
+const EventTorn = "torn"
+
+// torn is the data of an EventTorn.
+type torn struct {
+	Offset int64 `json:"offset"`
+	Bytes  int64 `json:"bytes"`
+}
+
+// History is what happened in a run, in order.
+type History struct {
+	Events []Event
+	byKey  map[string][]int // Window.Key -> indices of its attempts in Events
+	last   map[string]int   // Window.Key -> highest attempt number
+	end    int64            // offset behind the last whole line
+}
+
+func (h *History) add(e Event) {
+	h.Events = append(h.Events, e)
+	if e.Window == nil || e.Type != EventWindow {
+		return
+	}
+	if h.byKey == nil {
+		h.byKey, h.last = map[string][]int{}, map[string]int{}
+	}
+	k := e.Window.Key()
+	h.byKey[k] = append(h.byKey[k], len(h.Events)-1)
+	h.last[k] = max(h.last[k], e.Window.Attempt)
+}
+
+// Windows returns every attempt at every window, in the order in which they
+// ended.
+func (h History) Windows() []WindowResult {
+	var all []WindowResult
+	for _, e := range h.Events {
+		if e.Type == EventWindow && e.Window != nil {
+			all = append(all, *e.Window)
+		}
+	}
+	return all
+}
+
+// Attempts returns the finished attempts at one window, in the order in which
+// they ended.
+func (h History) Attempts(w Window) []WindowResult {
+	var all []WindowResult
+	for _, i := range h.byKey[w.Key()] {
+		all = append(all, *h.Events[i].Window)
+	}
+	return all
+}
+
+// State says how a run stands by its log alone: complete, failed, or
+// interrupted when it has not ended since it was last started.
+func (h History) State() string {
+	for i := len(h.Events) - 1; i >= 0; i-- {
+		switch e := h.Events[i]; e.Type {
+		case EventRunStarted:
+			return StateInterrupted
+		case EventRunEnded:
+			switch e.Message {
+			case StateComplete, StateFailed:
+				return e.Message
+			}
+			return StateInterrupted
+		}
+	}
+	return StateInterrupted
+}
+
+// maxLine bounds one line of the log. A contract report of a candidate is the
+// longest, at some tens of kilobytes.
+const maxLine = 64 << 20
+
+// readEvents reads the log in one pass. A last line without its end is what a
+// kill left of a line nobody was told of: it is left out. A line in the middle
+// that cannot be read is an error, unless the line behind it says that it was
+// cut off.
+func readEvents(name string) (History, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return History{}, fail.Input("%s: the log of the run is missing; copy the folder again from where it was measured", name)
+	}
+	if err != nil {
+		return History{}, fmt.Errorf("reading the log of a run: %w", err)
+	}
+	defer f.Close()
+	return parseEvents(name, f)
+}
+
+func parseEvents(name string, r io.Reader) (History, error) {
+	var h History
+	var offset int64
+	// The first line that could not be read since the last one that could.
+	var bad struct {
+		line   int
+		offset int64
+		err    error
+	}
+	corrupt := func() error {
+		return fail.Input("%s, line %d: this line is damaged (%v); restore the file from a copy, or take the line out to do without that event", name, bad.line, bad.err)
+	}
+	in := bufio.NewReaderSize(r, 256<<10)
+	for line := 1; ; line++ {
+		text, err := readLine(in)
+		switch {
+		case errors.Is(err, errLong):
+			return h, fail.Input("%s, line %d: the line is longer than %d MiB, so this is not the log of a run; restore the file from a copy", name, line, maxLine>>20)
+		case err != nil && err != io.EOF:
+			return h, fmt.Errorf("reading %s: %w", name, err)
+		}
+		whole := err == nil
+		if len(bytes.TrimSpace(text)) > 0 {
+			e, problem := parseEvent(text)
+			if problem == nil && !whole && bad.err != nil && e.Type == EventTorn {
+				problem = errors.New("cut off") // half a repair: the next one does it again
+			}
+			switch {
+			case problem == nil && bad.err != nil && !(e.Type == EventTorn && tornAt(e, bad.offset, offset)):
+				return h, corrupt()
+			case problem == nil:
+				bad.err = nil
+				h.end = offset + int64(len(text))
+				if e.Type != EventTorn {
+					h.add(e)
+				}
+			case bad.err == nil:
+				bad.line, bad.offset, bad.err = line, offset, problem
+			}
+		}
+		offset += int64(len(text))
+		if len(bytes.TrimSpace(text)) == 0 && bad.err == nil {
+			h.end = offset
+		}
+		if whole {
+			continue
+		}
+		// The end of the file. Remains without an end are what a kill left,
+		// behind at most one line on which a repair had begun; a whole line
+		// that could not be read is damage.
+		if bad.err != nil && (len(text) == 0 || line-bad.line > 1) {
+			return h, corrupt()
+		}
+		return h, nil
+	}
+}
+
+var errLong = errors.New("line too long")
+
+// readLine reads up to and with a newline. The text is valid until the next
+// call.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	text, err := in.ReadSlice('\n')
+	if err != bufio.ErrBufferFull {
+		return text, err
+	}
+	long := append([]byte(nil), text...)
+	for err == bufio.ErrBufferFull {
+		text, err = in.ReadSlice('\n')
+		long = append(long, text...)
+		if len(long) > maxLine {
+			return nil, errLong
+		}
+	}
+	return long, err
+}
+
+func parseEvent(text []byte) (Event, error) {
+	var e Event
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, err
+	}
+	switch {
+	case e.Type == "":
+		return e, errors.New("it has no event type")
+	case e.Type == EventWindow && e.Window == nil:
+		return e, errors.New("it is a window event without a window")
+	case e.Type == EventWindow && e.Window.Attempt < 1:
+		return e, fmt.Errorf("its attempt number is %d", e.Window.Attempt)
+	}
+	return e, nil
+}
+
+// tornAt reports whether the event accounts for the bytes from one offset to
+// another.
+func tornAt(e Event, from, to int64) bool {
+	var t torn
+	return json.Unmarshal(e.Data, &t) == nil && t.Offset == from && t.Offset+t.Bytes == to
+}
+
+// repair starts a new line behind the remains of one that a kill cut off, and
+// says so in it. The remains stay where they are.
+func repair(events *os.File, end int64) error {
+	name := events.Name()
+	info, err := events.Stat()
+	if err != nil {
+		return diskError("opening", name, err)
+	}
+	last := byte('\n')
+	if end > 0 {
+		r, err := os.Open(name)
+		if err != nil {
+			return diskError("opening", name, err)
+		}
+		defer r.Close()
+		b := make([]byte, 1)
+		if _, err := r.ReadAt(b, end-1); err != nil {
+			return diskError("reading", name, err)
+		}
+		last = b[0]
+	}
+	missing, err := repairs(info.Size(), end, last)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	if _, err := events.Write(missing); err != nil {
+		return diskError("appending to", name, err)
+	}
+	if err := events.Sync(); err != nil {
+		return diskError("appending to", name, err)
+	}
+	return nil
+}
+
+// repairs is what a log of a size lacks behind its last whole line, which ends
+// at the offset end with the byte last: nothing, that line's own end, or the
+// line that accounts for the remains of another.
+func repairs(size, end int64, last byte) ([]byte, error) {
+	if size == end {
+		if last != '\n' {
+			return []byte{'\n'}, nil
+		}
+		return nil, nil
+	}
+	data, err := json.Marshal(torn{Offset: end, Bytes: size + 1 - end})
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(Event{
+		Time: time.Now().UTC(), Type: EventTorn, Data: data,
+		Message: "the line before was cut off when percore was killed while writing it",
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append(append([]byte{'\n'}, line...), '\n'), nil
+}

@@ -1,0 +1,491 @@
+// Package sample reads the counters of containers and of their host again and
+// again, at little cost: the files stay open and are read at offset 0 into
+// memory that is used again, and a sample is written without an allocation.
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/percore/percore/internal/guest/kernel"
+)
+
+// Target is a container: a name for its counters, and the id by which the
+// engine's host knows its first process.
+type Target struct {
+	Name string
+	PID  int
+}
+
+// maxName bounds the name of a container.
+const maxName = 64
+
+// ParseTarget parses NAME=PID. A name is of letters, digits, dot, dash and
+// underscore.
+func ParseTarget(s string) (Target, error) {
+	name, pid, ok := strings.Cut(s, "=")
+	if !ok {
+		return Target{}, Input("argument %q is not NAME=PID: write for example app=1234", s)
+	}
+	if name == "" || len(name) > maxName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		return Target{}, Input("argument %q has a bad name: use up to %d letters, digits, dots, dashes and underscores", s, maxName)
+	}
+	n, err := strconv.ParseInt(pid, 10, 32)
+	if err != nil || n <= 0 {
+		return Target{}, Input("argument %q has a bad process id: write for example %s=1234", s, name)
+	}
+	return Target{Name: name, PID: int(n)}, nil
+}
+
+// Counters of a container, in the order in which a line has them.
+const (
+	usage = iota
+	user
+	system
+	periods
+	throttled
+	throttledTime
+	memory
+	anon
+	peak
+	readBytes
+	writeBytes
+	pressureSome
+	pressureFull
+	counters
+)
+
+var names = [counters]string{
+	"usage_us", "user_us", "system_us", "nr_periods", "nr_throttled", "throttled_us",
+	"memory", "anon", "peak", "read_bytes", "write_bytes", "pressure_some_us", "pressure_full_us",
+}
+
+// reading is what one sample found of a container.
+type reading [counters]kernel.Value
+
+func (r *reading) set(i int, n int64) { r[i] = kernel.Value{N: n, Known: true} }
+
+func (r *reading) take(i int, v kernel.Value) {
+	if v.Known {
+		r[i] = v
+	}
+}
+
+// parse reads one kernel file into a reading.
+type parse func(b []byte, r *reading) error
+
+func parseCPUStat(b []byte, r *reading) error {
+	s, err := kernel.ParseCPUStat(b)
+	r.take(usage, s.Usage)
+	r.take(user, s.User)
+	r.take(system, s.System)
+	r.take(periods, s.Periods)
+	r.take(throttled, s.Throttled)
+	r.take(throttledTime, s.ThrottledTime)
+	return err
+}
+
+func parseCPUAcctUsage(b []byte, r *reading) error {
+	n, err := kernel.ParseCPUAcctUsage(b)
+	r.set(usage, n)
+	return err
+}
+
+func parseCPUAcctStat(b []byte, r *reading) error {
+	u, s, err := kernel.ParseCPUAcctStat(b)
+	r.set(user, u)
+	r.set(system, s)
+	return err
+}
+
+func parseMemoryStat(b []byte, r *reading) error {
+	n, err := kernel.ParseMemoryStat(b)
+	r.set(anon, n)
+	return err
+}
+
+func parseMemoryCurrent(b []byte, r *reading) error {
+	n, err := kernel.ParseMemoryCurrent(b)
+	r.set(memory, n)
+	return err
+}
+
+func parseMemoryPeak(b []byte, r *reading) error {
+	n, err := kernel.ParseMemoryPeak(b)
+	r.set(peak, n)
+	return err
+}
+
+func parseMemoryUsage(b []byte, r *reading) error {
+	n, err := kernel.ParseMemoryUsage(b)
+	r.set(memory, n)
+	return err
+}
+
+func parseMemoryMaxUsage(b []byte, r *reading) error {
+	n, err := kernel.ParseMemoryMaxUsage(b)
+	r.set(peak, n)
+	return err
+}
+
+func parseIOStat(b []byte, r *reading) error {
+	rd, wr, err := kernel.ParseIOStat(b)
+	r.set(readBytes, rd)
+	r.set(writeBytes, wr)
+	return err
+}
+
+func parseBlkioThrottle(b []byte, r *reading) error {
+	rd, wr, err := kernel.ParseBlkioThrottle(b)
+	r.take(readBytes, rd)
+	r.take(writeBytes, wr)
+	return err
+}
+
+func parseCPUPressure(b []byte, r *reading) error {
+	p, err := kernel.ParseCPUPressure(b)
+	r.take(pressureSome, p.Some)
+	r.take(pressureFull, p.Full)
+	return err
+}
+
+// slowEvery is how often everything but CPU time is read. Memory moves slowly,
+// and the other counters only count for what they grew by from the first sample
+// to the last; reading them ten times a second would make up most of what a
+// sample costs.
+const slowEvery = time.Second
+
+// source is one kernel file that stays open.
+type source struct {
+	file  *os.File
+	fd    int
+	parse parse
+	slow  bool // whether it is read every slowEvery only
+}
+
+type container struct {
+	name    string
+	sources []source
+	reading reading
+	gone    bool
+}
+
+// Sampler holds the open files of some containers and of their host.
+type Sampler struct {
+	buf        []byte // what a file held
+	line       []byte // the line that is built
+	containers []container
+	stat, load source
+	host       kernel.ProcStat
+	load1      int64 // hundredths
+	slowWall   int64 // when the slow files were read last, CLOCK_REALTIME in ns
+	slowMono   int64 // the same, CLOCK_MONOTONIC; 0 before the first sample
+	clock      clock
+	raw        raw // of the process that samples
+}
+
+// Open finds the cgroups of the targets below cgroupRoot, where the cgroup file
+// systems of the engine's host are mounted, and opens their files and those of
+// the host in proc. A counter whose file the kernel does not have is left out.
+// What [IsInput] calls input is a target or a folder that is not there.
+func Open(cgroupRoot, proc string, targets []Target) (*Sampler, error) {
+	if len(targets) == 0 {
+		return nil, Input("no container was named: add at least one NAME=PID, for example app=1234")
+	}
+	seen := map[string]bool{}
+	for _, t := range targets {
+		if seen[t.Name] {
+			return nil, Input("container %s is named twice: give each container a name of its own", t.Name)
+		}
+		seen[t.Name] = true
+	}
+	l, err := newLocator(cgroupRoot, proc)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sampler{buf: make([]byte, 16<<10), line: make([]byte, 0, 4<<10)}
+	if err := s.open(l, proc, targets); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Sampler) open(l *locator, proc string, targets []Target) error {
+	for _, t := range targets {
+		g, err := l.find(t)
+		if err != nil {
+			return err
+		}
+		s.containers = append(s.containers, container{name: t.Name})
+		c := &s.containers[len(s.containers)-1]
+		if err := s.openContainer(c, g); err != nil {
+			if isGone(err) {
+				return noProcess(t)
+			}
+			return fmt.Errorf("cannot sample container %s: %w", t.Name, err)
+		}
+		if !c.reading[usage].Known {
+			return fmt.Errorf("cannot sample container %s: the kernel counts no CPU time for it in %s", t.Name, g.cpu.dir)
+		}
+	}
+	var err error
+	if s.stat.file, err = os.Open(filepath.Join(proc, "stat")); err != nil {
+		return Input("cannot read the host's CPU time (%w): name the proc file system with --proc", err)
+	}
+	if s.load.file, err = os.Open(filepath.Join(proc, "loadavg")); err != nil {
+		return Input("cannot read the host's load (%w): name the proc file system with --proc", err)
+	}
+	s.stat.fd, s.load.fd = int(s.stat.file.Fd()), int(s.load.file.Fd())
+	return s.readHost()
+}
+
+func (s *Sampler) openContainer(c *container, g groups) error {
+	type candidate struct {
+		dir, file string
+		parse     parse
+	}
+	var list []candidate
+	want := func(dir, file string, p parse) { list = append(list, candidate{dir, file, p}) }
+
+	// The file that holds CPU time comes first: it alone is read for every sample.
+	if g.unified.v2 {
+		// CPU time is here even while the v1 controllers are in use, in one file and
+		// in µs where cpuacct.stat counts in ticks.
+		want(g.unified.dir, "cpu.stat", parseCPUStat)
+		want(g.unified.dir, "cpu.pressure", parseCPUPressure)
+	} else if g.cpuacct.dir != "" {
+		want(g.cpuacct.dir, "cpuacct.usage", parseCPUAcctUsage)
+		want(g.cpuacct.dir, "cpuacct.stat", parseCPUAcctStat)
+	}
+	if g.cpu.dir != "" && !g.cpu.v2 {
+		want(g.cpu.dir, "cpu.stat", parseCPUStat)
+	}
+	switch {
+	case g.memory.dir == "":
+	case g.memory.v2:
+		want(g.memory.dir, "memory.current", parseMemoryCurrent)
+		want(g.memory.dir, "memory.stat", parseMemoryStat)
+		want(g.memory.dir, "memory.peak", parseMemoryPeak)
+	default:
+		want(g.memory.dir, "memory.usage_in_bytes", parseMemoryUsage)
+		want(g.memory.dir, "memory.stat", parseMemoryStat)
+		want(g.memory.dir, "memory.max_usage_in_bytes", parseMemoryMaxUsage)
+	}
+	switch {
+	case g.blkio.dir == "":
+	case g.blkio.v2:
+		want(g.blkio.dir, "io.stat", parseIOStat)
+	default:
+		file := "blkio.throttle.io_service_bytes_recursive"
+		if _, err := os.Stat(filepath.Join(g.blkio.dir, file)); errors.Is(err, fs.ErrNotExist) {
+			file = "blkio.throttle.io_service_bytes" // older kernels
+		}
+		want(g.blkio.dir, file, parseBlkioThrottle)
+	}
+
+	for _, x := range list {
+		f, err := os.Open(filepath.Join(x.dir, x.file))
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Stat(x.dir); err != nil {
+				return err // the cgroup went away meanwhile
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: len(c.sources) > 0}
+		b, err := s.read(&src)
+		if errors.Is(err, syscall.EOPNOTSUPP) { // pressure is compiled in and switched off
+			f.Close()
+			continue
+		}
+		c.sources = append(c.sources, src)
+		if err == nil {
+			err = src.parse(b, &c.reading)
+		}
+		if err != nil {
+			return inFile(f, err)
+		}
+	}
+	return nil
+}
+
+func inFile(f *os.File, err error) error { return fmt.Errorf("read %s: %w", f.Name(), err) }
+
+// isGone reports whether an error says that a cgroup has been removed.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.ENODEV) || errors.Is(err, fs.ErrNotExist)
+}
+
+// read returns the content of a file, which is valid until the next read.
+func (s *Sampler) read(src *source) ([]byte, error) {
+	for {
+		n, err := pread(src.fd, s.buf)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return nil, err
+		case n == len(s.buf): // there may be more
+			s.buf = make([]byte, 2*len(s.buf))
+		default:
+			return s.buf[:n], nil
+		}
+	}
+}
+
+func (s *Sampler) readHost() error {
+	b, err := s.read(&s.stat)
+	if err == nil {
+		err = kernel.ParseProcStat(b, &s.host)
+	}
+	if err != nil {
+		return inFile(s.stat.file, err)
+	}
+	if b, err = s.read(&s.load); err == nil {
+		s.load1, err = kernel.ParseLoadavg(b)
+	}
+	if err != nil {
+		return inFile(s.load.file, err)
+	}
+	return nil
+}
+
+// readContainer reads the CPU time of a container, or all of its counters, or
+// marks it as gone.
+func (s *Sampler) readContainer(c *container, all bool) error {
+	if all {
+		c.reading = reading{}
+	}
+	for i := range c.sources {
+		src := &c.sources[i]
+		if src.slow && !all {
+			continue
+		}
+		b, err := s.read(src)
+		if err == nil {
+			err = src.parse(b, &c.reading)
+		}
+		if err != nil {
+			if isGone(err) {
+				c.gone = true
+				return nil
+			}
+			return inFile(src.file, err)
+		}
+	}
+	return nil
+}
+
+func (c *container) close() {
+	for i := range c.sources {
+		c.sources[i].file.Close()
+	}
+	c.sources = nil
+}
+
+// Close closes the files.
+func (s *Sampler) Close() {
+	for i := range s.containers {
+		s.containers[i].close()
+	}
+	for _, f := range []*os.File{s.stat.file, s.load.file} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// Sample reads the CPU time of every container and returns the line, newline
+// included, which is valid until the next call. Everything else is read when a
+// second has passed since it was, and when all is set, as it must be for the
+// first and the last sample; in between a line repeats it and says when it was
+// read. The clocks are read first. A container whose cgroup has been removed is
+// marked as gone and the others go on.
+func (s *Sampler) Sample(all bool) ([]byte, error) {
+	mono := s.clock.monotonic()
+	wall := s.clock.wall()
+	all = all || s.slowMono == 0 || mono-s.slowMono >= int64(slowEvery)
+	if all {
+		s.slowMono, s.slowWall = mono, wall
+	}
+	for i := range s.containers {
+		c := &s.containers[i]
+		if c.gone {
+			continue
+		}
+		if err := s.readContainer(c, all); err != nil {
+			return nil, err
+		}
+	}
+	if all {
+		if err := s.readHost(); err != nil {
+			return nil, err
+		}
+	}
+
+	b := s.line[:0]
+	b = number(b, `{"t":`, wall)
+	b = number(b, `,"mono":`, mono)
+	b = number(b, `,"slow_t":`, s.slowWall)
+	h := &s.host
+	b = number(b, `,"host":{"cpus":`, int64(len(h.CPU)))
+	b = number(b, `,"total_us":`, h.All.Total())
+	b = number(b, `,"idle_us":`, h.All.Idle)
+	b = number(b, `,"steal_us":`, h.All.Steal)
+	b = append(b, `,"per_cpu":[`...)
+	for i := range h.CPU {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = number(b, `{"cpu":`, int64(h.CPU[i].CPU))
+		b = number(b, `,"busy_us":`, h.CPU[i].Busy)
+		b = number(b, `,"steal_us":`, h.CPU[i].Steal)
+		b = append(b, '}')
+	}
+	b = number(b, `],"load1":`, s.load1/100)
+	b = append(b, '.', byte('0'+s.load1/10%10), byte('0'+s.load1%10))
+	b = append(b, `},"containers":{`...)
+	for i := range s.containers {
+		c := &s.containers[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '"')
+		b = append(b, c.name...)
+		b = append(b, `":{`...)
+		if c.gone {
+			b = append(b, `"gone":true}`...)
+			continue
+		}
+		first := true
+		for j := range c.reading {
+			if !c.reading[j].Known {
+				continue
+			}
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = append(b, '"')
+			b = append(b, names[j]...)
+			b = number(b, `":`, c.reading[j].N)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, "}}\n"...)
+	s.line = b
+	return b, nil
+}
+
+func number(b []byte, key string, n int64) []byte {
+	return strconv.AppendInt(append(b, key...), n, 10)
+}
