@@ -1,6 +1,6 @@
 //go:build !linux || race
 
-package sampler
+package sample
 
 import (
 	"os"

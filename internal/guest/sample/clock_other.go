@@ -1,6 +1,6 @@
 //go:build !linux
 
-package sampler
+package sample
 
 import (
 	"syscall"
