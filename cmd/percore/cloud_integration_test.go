@@ -14,10 +14,10 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/machines"
-	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/testkit/enginetest"
 	"github.com/percore/percore/internal/testkit/hoststest"
 )
@@ -252,7 +252,7 @@ func TestCloudRun(t *testing.T) {
 // may do to it: take CPU time away, or be slow in a probe.
 func evidence(w store.WindowResult) bool {
 	for _, g := range w.Gates {
-		if g.Failed() && g.Name != protocol.GateSteal && g.Name != protocol.GateProbe {
+		if g.Failed() && g.Name != gates.Steal && g.Name != gates.Probe {
 			return false
 		}
 	}

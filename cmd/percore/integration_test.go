@@ -20,6 +20,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
@@ -406,7 +407,7 @@ func TestProbeGate(t *testing.T) {
 	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 5_000_000))
 	out := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
 	st := only(t, results)
-	readings := gate(t, st, protocol.GateProbe)
+	readings := gate(t, st, gates.Probe)
 	if len(readings) != protocol.MaxAttempts {
 		t.Fatalf("%d attempts\n%s", len(readings), out)
 	}
@@ -467,7 +468,7 @@ func TestThrottledGate(t *testing.T) {
 	if <-c.done; c.ProcessState.ExitCode() != 0 {
 		t.Fatalf("exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
 	}
-	readings := gate(t, only(t, results), protocol.GateThrottled)
+	readings := gate(t, only(t, results), gates.Throttled)
 	if !readings[0].Failed() || readings[0].Reading <= 0 || len(readings) < 2 {
 		t.Errorf("gate %+v of %d attempts", readings[0], len(readings))
 	}
@@ -489,7 +490,7 @@ roles:
 	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 50))
 	out := percore(t, results, "run", "--profile", lab, "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
 	st := only(t, results)
-	g := gate(t, st, protocol.GateCores)[0]
+	g := gate(t, st, gates.Cores)[0]
 	if g.OK || g.Waived == "" || g.Reading != 1 || st.Run().Comparable {
 		t.Errorf("gate %+v, comparable %v", g, st.Run().Comparable)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/percore/percore/internal/answers/sheet"
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
 	"github.com/percore/percore/internal/report"
@@ -304,6 +305,7 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 	if err != nil {
 		return err
 	}
+	figures = append(figures, gates.Verify(st)...)
 	// A file that differs gives other figures or none, and that need not be said twice.
 	figures = slices.DeleteFunc(figures, func(p store.Problem) bool { return damaged[p.Path] })
 	bad := map[string]bool{}
@@ -323,7 +325,7 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 	case len(in.Windows) == 0:
 		fmt.Fprintln(a.stderr, "nothing to verify: no window has been measured in this run")
 	default:
-		fmt.Fprintf(a.stderr, "verified: %d attempts, every digest and every figure agrees with the raw files\n", len(in.Windows))
+		fmt.Fprintf(a.stderr, "verified: %d attempts, every digest, every figure and every gate agrees with the raw files\n", len(in.Windows))
 	}
 	return nil
 }

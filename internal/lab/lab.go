@@ -267,11 +267,6 @@ func (l *Lab) rolesOf(h *Host) []plan.Role {
 
 func (l *Lab) host(r plan.Role) *Host { return l.cfg.Hosts[r] }
 
-// CPUs returns the CPUs of a role and the engine they belong to.
-func (l *Lab) CPUs(r plan.Role) (host string, cpus plan.CPUSet) {
-	return l.host(r).Engine.Host(), l.cfg.Profile.Roles[r].CPUs
-}
-
 // Caveats are sentences about the lab that a report must repeat.
 func (l *Lab) Caveats() []string { return slices.Clone(l.caveats) }
 

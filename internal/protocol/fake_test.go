@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/cgtest"
@@ -23,7 +24,6 @@ type fakeLab struct {
 	oha      []byte
 	calls    []string
 	probes   []byte                                         // output of the probe
-	shared   bool                                           // app and load on one CPU
 	spread   bool                                           // app, db, load and load2 on hosts of their own
 	hosts    func(n int, m *Measurement)                    // changes what the hosts of the nth window left
 	bend     func(n int, s []cgroup.Sample) []cgroup.Sample // of the nth window
@@ -104,11 +104,7 @@ var ahead = map[string]float64{"app": 2, "db": -3, "load": 0, "load2": 1}
 func (f *fakeLab) split(m *Measurement, lines []byte) {
 	m.OHA = append(m.OHA, f.oha)
 	m.CGroup = nil
-	for _, h := range []struct {
-		name string
-		role plan.Role
-		from string // its container, in the lines of the one host
-	}{{"app", plan.App, "app"}, {"db", plan.DB, "db"}, {"load", plan.Load, "app"}, {"load2", plan.Load, "db"}} {
+	for _, h := range spreadHosts {
 		offset := ahead[h.name]
 		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []plan.Role{h.role}, Lines: cgtest.Split(f.t, lines, cgtest.Host{
 			Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(offset * float64(time.Millisecond))})})
@@ -118,15 +114,30 @@ func (f *fakeLab) split(m *Measurement, lines []byte) {
 	m.Hosts[1].Allowances = nil // a driver without such counters
 }
 
-func (f *fakeLab) CPUs(r plan.Role) (string, plan.CPUSet) {
-	if f.spread {
-		return string(r), "0-1"
+// layout is that of a run on one host, or on the four of a lab that is spread.
+// Change may be nil.
+func layout(spread bool, change func(*store.Run)) gates.Layout {
+	run := store.Run{Hosts: []store.HostFacts{{Name: "here", Roles: plan.Roles()}}}
+	run.Profile.Roles = map[plan.Role]plan.Resources{plan.App: {CPUs: "0"}, plan.DB: {CPUs: "1"}, plan.Load: {CPUs: "2"}}
+	if spread {
+		run.Hosts = nil
+		for _, h := range spreadHosts {
+			run.Hosts = append(run.Hosts, store.HostFacts{Name: h.name, Roles: []plan.Role{h.role}})
+			run.Profile.Roles[h.role] = plan.Resources{CPUs: "0-1"}
+		}
 	}
-	if f.shared {
-		return "here", "0"
+	if change != nil {
+		change(&run)
 	}
-	return "here", map[plan.Role]plan.CPUSet{plan.App: "0", plan.DB: "1", plan.Load: "2"}[r]
+	return gates.LayoutOf(run)
 }
+
+// spreadHosts are the four hosts of a lab that is spread.
+var spreadHosts = []struct {
+	name string
+	role plan.Role
+	from string // its container, in the lines of the one host
+}{{"app", plan.App, "app"}, {"db", plan.DB, "db"}, {"load", plan.Load, "app"}, {"load2", plan.Load, "db"}}
 
 // samplesFrom makes n samples, a tenth of a second apart, of two containers
 // that use a quarter of a CPU each.
@@ -222,5 +233,5 @@ func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
 		now:    time.Unix(1_800_000_000, 0),
 	}
 	journal := &memory{raw: map[string][]byte{}}
-	return &Runner{Lab: lab, Journal: journal, Plan: NewPlan(suite, preset, 7), Preset: preset, Suite: suite, Observer: &watchNothing{}}, lab, journal
+	return &Runner{Lab: lab, Journal: journal, Plan: NewPlan(suite, preset, 7), Preset: preset, Suite: suite, Layout: layout(false, nil), Observer: &watchNothing{}}, lab, journal
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/oha"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/testkit/cgtest"
@@ -37,7 +38,7 @@ func lines(t *testing.T, m *Measurement, host string, change func([]cgroup.Sampl
 // setupHosts is setup with four hosts, and with one block to measure.
 func setupHosts(t *testing.T) (*Runner, *fakeLab, *memory) {
 	r, lab, journal := setup(t)
-	lab.spread = true
+	lab.spread, r.Layout = true, layout(true, nil)
 	r.Plan.Blocks = r.Plan.Blocks[:1]
 	return r, lab, journal
 }
@@ -82,13 +83,13 @@ func TestSeveralHosts(t *testing.T) {
 		t.Errorf("derived %+v, %v, want %+v", again, err, *m)
 	}
 	for gate, want := range map[string]string{
-		GateOffset: "host db", GateAllowance: "no counters of allowances on db", GateLoad: "host load", GateClock: "host app", GateCores: "app on 0-1, load on 0-1, of different hosts",
+		gates.Offset: "host db", gates.Allowance: "no counters of allowances on db", gates.Load: "host load", gates.Clock: "host app", gates.Cores: "app on 0-1, load on 0-1, of different hosts",
 	} {
 		if g := gateOf(t, a[0], gate); g.Detail != want || !g.OK {
 			t.Errorf("gate %+v, want detail %q", g, want)
 		}
 	}
-	if g := gateOf(t, a[0], GateOffset); g.Reading != 3 || g.Limit != 5 {
+	if g := gateOf(t, a[0], gates.Offset); g.Reading != 3 || g.Limit != 5 {
 		t.Errorf("gate %+v", g)
 	}
 }
@@ -107,14 +108,14 @@ func TestGatesOfHosts(t *testing.T) {
 		name, gate, detail string
 		change             func(t *testing.T, m *Measurement)
 	}{
-		{"a host slept", GateClock, "host db", func(t *testing.T, m *Measurement) {
+		{"a host slept", gates.Clock, "host db", func(t *testing.T, m *Measurement) {
 			lines(t, m, "db", func(s []cgroup.Sample) {
 				for i := 10; i < len(s); i++ {
 					s[i].T += int64(150 * time.Millisecond)
 				}
 			})
 		}},
-		{"the database was throttled", GateThrottled, "db was throttled on host db", func(t *testing.T, m *Measurement) {
+		{"the database was throttled", gates.Throttled, "db was throttled on host db", func(t *testing.T, m *Measurement) {
 			lines(t, m, "db", last(func(s *cgroup.Sample) {
 				us := int64(1)
 				c := s.Containers["db"]
@@ -122,46 +123,46 @@ func TestGatesOfHosts(t *testing.T) {
 				s.Containers["db"] = c
 			}))
 		}},
-		{"a load host was stolen from", GateSteal, "host load2", func(t *testing.T, m *Measurement) {
+		{"a load host was stolen from", gates.Steal, "host load2", func(t *testing.T, m *Measurement) {
 			lines(t, m, "load2", last(func(s *cgroup.Sample) { s.Host.PerCPU[1].StealUS = 60_000 }))
 		}},
 		{"steal of a CPU that nothing runs on", "", "", func(t *testing.T, m *Measurement) {
 			lines(t, m, "load2", last(func(s *cgroup.Sample) { s.Host.PerCPU[2].StealUS = 600_000 }))
 		}},
-		{"samples without the CPUs", GateSteal, "host app: the samples do not show", func(t *testing.T, m *Measurement) {
+		{"samples without the CPUs", gates.Steal, "host app: the samples do not show", func(t *testing.T, m *Measurement) {
 			lines(t, m, "app", last(func(s *cgroup.Sample) { s.Host.PerCPU = s.Host.PerCPU[:1] }))
 		}},
-		{"a sampler ended early", GateSamples, "host load: the first and the last", func(t *testing.T, m *Measurement) {
+		{"a sampler ended early", gates.Samples, "host load: the first and the last", func(t *testing.T, m *Measurement) {
 			m.CGroup[2].Lines = cgtest.Head(t, m.CGroup[2].Lines, 12)
 		}},
 		{"a sampler ended within the tolerance of the clocks", "", "", func(t *testing.T, m *Measurement) {
 			m.End = m.Start.Add(1854 * time.Millisecond) // 4 ms after the last sample
 		}},
-		{"a load host's clock that was set back made the window short", GateSamples, "host app: the samples span 1.0 s and the load generator ran for 1.7 s", func(t *testing.T, m *Measurement) {
+		{"a load host's clock that was set back made the window short", gates.Samples, "host app: the samples span 1.0 s and the load generator ran for 1.7 s", func(t *testing.T, m *Measurement) {
 			m.End = m.Start.Add(900 * time.Millisecond)
 		}},
-		{"a host has no samples", GateSamples, "host load2: there are no samples", func(t *testing.T, m *Measurement) {
+		{"a host has no samples", gates.Samples, "host load2: there are no samples", func(t *testing.T, m *Measurement) {
 			m.CGroup = m.CGroup[:3]
 		}},
-		{"an allowance was exceeded", GateAllowance, "host load2: pps_allowance_exceeded grew by 7", func(t *testing.T, m *Measurement) {
+		{"an allowance was exceeded", gates.Allowance, "host load2: pps_allowance_exceeded grew by 7", func(t *testing.T, m *Measurement) {
 			m.Hosts[3].Allowances["pps_allowance_exceeded"] = 7
 		}},
-		{"allowances cannot be read", GateAllowance, "host app: no ethtool", func(t *testing.T, m *Measurement) {
+		{"allowances cannot be read", gates.Allowance, "host app: no ethtool", func(t *testing.T, m *Measurement) {
 			m.Hosts[0].Allowances, m.Hosts[0].AllowanceError = nil, "no ethtool"
 		}},
-		{"a clock is off", GateOffset, "host app", func(t *testing.T, m *Measurement) {
+		{"a clock is off", gates.Offset, "host app", func(t *testing.T, m *Measurement) {
 			m.Hosts[0].ClockOffsetMS = -5.5
 			m.CGroup[0].Lines = cgtest.Split(t, m.CGroup[0].Lines, cgtest.Host{Containers: map[string]string{"app": "app"}, Ahead: -7500 * time.Microsecond})
 		}},
-		{"a clock cannot be read", GateOffset, "host db: no answer", func(t *testing.T, m *Measurement) {
+		{"a clock cannot be read", gates.Offset, "host db: no answer", func(t *testing.T, m *Measurement) {
 			m.Hosts[1].ClockOffsetMS, m.Hosts[1].ClockError = 0, "no answer"
 		}},
-		{"a load host is saturated", GateLoad, "host load2", func(t *testing.T, m *Measurement) {
+		{"a load host is saturated", gates.Load, "host load2", func(t *testing.T, m *Measurement) {
 			lines(t, m, "load2", last(func(s *cgroup.Sample) {
 				s.Host.PerCPU[0].BusyUS, s.Host.PerCPU[1].BusyUS = 1_600_000, 1_500_000 // of 1.8 s
 			}))
 		}},
-		{"a load host waited before it was saturated", GateLoad, "host load", func(t *testing.T, m *Measurement) {
+		{"a load host waited before it was saturated", gates.Load, "host load", func(t *testing.T, m *Measurement) {
 			m.Start = m.Start.Add(950 * time.Millisecond)
 			lines(t, m, "load", func(s []cgroup.Sample) {
 				for i := range s {
@@ -205,7 +206,7 @@ func TestGatesOfHosts(t *testing.T) {
 				t.Fatalf("attempts %+v", a)
 			}
 			for _, g := range a[0].Gates {
-				if g.OK == (g.Name == c.gate) && !(g.Name == GateLoad && c.name == "a host has no samples") {
+				if g.OK == (g.Name == c.gate) && !(g.Name == gates.Load && c.name == "a host has no samples") {
 					t.Errorf("gate %+v while %s should fail alone", g, c.gate)
 				}
 				if g.Name == c.gate && !strings.HasPrefix(g.Detail, c.detail) {
@@ -224,7 +225,7 @@ func TestNothingOfTheHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
-	for _, gate := range []string{GateAllowance, GateOffset, GateLoad, GateSamples} {
+	for _, gate := range []string{gates.Allowance, gates.Offset, gates.Load, gates.Samples} {
 		if g := gateOf(t, a[0], gate); g.OK || g.Detail == "" {
 			t.Errorf("gate %+v", g)
 		}
@@ -235,7 +236,7 @@ func TestNothingOfTheHosts(t *testing.T) {
 // purpose, and a load host that is busy with the candidate proves nothing.
 func TestSharedCoresOfSeveralHosts(t *testing.T) {
 	r, lab, journal := setupHosts(t)
-	r.SharedCores = true
+	r.Layout = layout(true, func(run *store.Run) { run.Profile.SharedCores = true })
 	lab.hosts = func(_ int, m *Measurement) {
 		lines(t, m, "load", func(s []cgroup.Sample) {
 			for i := end; i < len(s); i++ {
@@ -247,7 +248,7 @@ func TestSharedCoresOfSeveralHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
-	if g := gateOf(t, a[0], GateLoad); len(a) != 1 || !a[0].Passed() || g.OK || g.Waived == "" || g.Reading < 0.99 {
+	if g := gateOf(t, a[0], gates.Load); len(a) != 1 || !a[0].Passed() || g.OK || g.Waived == "" || g.Reading < 0.99 {
 		t.Errorf("%d attempts, gate %+v", len(a), g)
 	}
 }

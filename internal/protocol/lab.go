@@ -33,10 +33,6 @@ type Lab interface {
 	// Measure runs the load generators once with the samplers around them. What
 	// could be collected is returned beside an error.
 	Measure(ctx context.Context, s Server, l Load) (Measurement, error)
-
-	// CPUs returns the CPUs on which a role's containers run, and the name of
-	// the host they are on: two roles share a core when both are equal.
-	CPUs(r plan.Role) (host string, cpus plan.CPUSet)
 }
 
 // Server is a running probe or candidate.

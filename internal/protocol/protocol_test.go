@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 func TestPlanIsDrawnFromTheSeed(t *testing.T) {
@@ -89,17 +91,17 @@ func TestBlockOrder(t *testing.T) {
 // marked with the reading, and measured again under a new attempt number.
 func TestGatesFail(t *testing.T) {
 	for gate, prepare := range map[string]func(*Runner, *fakeLab){
-		GateProbe: func(_ *Runner, l *fakeLab) {
+		gates.Probe: func(_ *Runner, l *fakeLab) {
 			l.probes = []byte(strings.ReplaceAll(string(l.probes), `"200": `, `"500": `))
 		},
-		GateClock: func(_ *Runner, l *fakeLab) {
+		gates.Clock: func(_ *Runner, l *fakeLab) {
 			l.bend = first(func(s []cgroup.Sample) {
 				for i := 10; i < len(s); i++ {
 					s[i].T += int64(150 * time.Millisecond)
 				}
 			})
 		},
-		GateThrottled: func(_ *Runner, l *fakeLab) {
+		gates.Throttled: func(_ *Runner, l *fakeLab) {
 			l.bend = first(func(s []cgroup.Sample) {
 				us := int64(1)
 				c := s[len(s)-1].Containers["db"]
@@ -107,13 +109,13 @@ func TestGatesFail(t *testing.T) {
 				s[len(s)-1].Containers["db"] = c
 			})
 		},
-		GateSteal: func(_ *Runner, l *fakeLab) {
+		gates.Steal: func(_ *Runner, l *fakeLab) {
 			l.bend = first(func(s []cgroup.Sample) {
 				s[len(s)-1].Host.PerCPU[1].StealUS = 60_000 // of 3 × 1.9 s
 			})
 		},
-		GateCores: func(_ *Runner, l *fakeLab) { l.shared = true },
-		GateSamples: func(_ *Runner, l *fakeLab) {
+		gates.Cores: func(r *Runner, _ *fakeLab) { r.Layout = layout(false, shareLoad) },
+		gates.Samples: func(_ *Runner, l *fakeLab) {
 			l.bend = func(n int, s []cgroup.Sample) []cgroup.Sample {
 				if n == 1 {
 					return s[:10]
@@ -130,7 +132,7 @@ func TestGatesFail(t *testing.T) {
 			}
 			w := r.Plan.Blocks[0].Windows[0]
 			attempts := journal.Attempts(w)
-			permanent := gate == GateProbe || gate == GateCores
+			permanent := gate == gates.Probe || gate == gates.Cores
 			if want := map[bool]int{true: MaxAttempts, false: 2}[permanent]; len(attempts) != want {
 				t.Fatalf("%d attempts, want %d", len(attempts), want)
 			}
@@ -149,7 +151,7 @@ func TestGatesFail(t *testing.T) {
 			if last := attempts[len(attempts)-1]; last.Passed() == permanent || last.Attempt != len(attempts) {
 				t.Errorf("last attempt %+v", last)
 			}
-			if gate == GateProbe && count(lab.calls, "start probe") != 3*len(r.Plan.Blocks) {
+			if gate == gates.Probe && count(lab.calls, "start probe") != 3*len(r.Plan.Blocks) {
 				t.Errorf("a block whose probe failed must probe anew: %d probes", count(lab.calls, "start probe"))
 			}
 		})
@@ -180,7 +182,7 @@ func TestClockThatIsSet(t *testing.T) {
 			if len(a) != 2 || a[0].Passed() || a[0].Error != "" || !a[1].Passed() {
 				t.Fatalf("attempts %+v", a)
 			}
-			if g := gateOf(t, a[0], GateClock); g.OK || g.Reading != 150 {
+			if g := gateOf(t, a[0], gates.Clock); g.OK || g.Reading != 150 {
 				t.Errorf("gate %+v", g)
 			}
 		})
@@ -196,6 +198,11 @@ func first(change func([]cgroup.Sample)) func(int, []cgroup.Sample) []cgroup.Sam
 	}
 }
 
+// shareLoad puts the load generator on the app's CPU.
+func shareLoad(run *store.Run) {
+	run.Profile.Roles[plan.Load] = run.Profile.Roles[plan.App]
+}
+
 func count(list []string, what string) int {
 	n := 0
 	for _, s := range list {
@@ -207,13 +214,13 @@ func count(list []string, what string) int {
 }
 
 func TestSharedCoresAreWaivedOnlyWhenTheProfileSaysSo(t *testing.T) {
-	r, lab, journal := setup(t)
-	lab.shared, r.SharedCores = true, true
+	r, _, journal := setup(t)
+	r.Layout = layout(false, func(run *store.Run) { shareLoad(run); run.Profile.SharedCores = true })
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
-	i := slices.IndexFunc(a[0].Gates, func(g store.Gate) bool { return g.Name == GateCores })
+	i := slices.IndexFunc(a[0].Gates, func(g store.Gate) bool { return g.Name == gates.Cores })
 	if len(a) != 1 || !a[0].Passed() || a[0].Gates[i].OK || a[0].Gates[i].Waived == "" {
 		t.Errorf("%d attempts, gate %+v", len(a), a[0].Gates[i])
 	}

@@ -11,10 +11,10 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/oha"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
@@ -60,17 +60,15 @@ type Progress struct {
 
 // Runner measures a plan.
 type Runner struct {
-	Lab         Lab
-	Journal     Journal
-	Plan        Plan
-	Preset      plan.Preset
-	Suite       plan.Suite
-	SharedCores bool          // whether the profile shares cores on purpose
-	Siblings    []plan.CPUSet // cores of the machine that have several threads, each as its CPUs, where there is one machine
-	Observer    Observer
-	Tail        time.Duration // what the caller does after the last window, for the estimate
+	Lab      Lab
+	Journal  Journal
+	Plan     Plan
+	Preset   plan.Preset
+	Suite    plan.Suite
+	Layout   gates.Layout // of the run, for its gates
+	Observer Observer
+	Tail     time.Duration // what the caller does after the last window, for the estimate
 
-	layout   layout
 	started  time.Time
 	overhead learned
 }
@@ -79,7 +77,6 @@ type Runner struct {
 // at the first error and at the end of the context; what was measured until
 // then is on record and a later Run goes on from there.
 func (r *Runner) Run(ctx context.Context) error {
-	r.layout = newLayout(r.Lab, r.SharedCores, r.Siblings)
 	r.started = time.Now()
 	phase := ""
 	for i := range r.Plan.Blocks {
@@ -338,7 +335,7 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 		if result.Error != "" {
 			return fmt.Errorf("window %s, attempt %d: %s", windowName(w), attempt, result.Error)
 		}
-		if !ProbeGate(probe).OK {
+		if !gates.OfProbe(probe).OK {
 			return nil
 		}
 	}
@@ -424,60 +421,33 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // take 255 bytes.
 const maxHostName = 63
 
-// judge derives the window's figures and reads its gates. It reads what was
-// just written down in the same way as whoever derives the figures again.
+// judge derives the window's figures and reads its gates, from what was just
+// written down and in the same way as whoever judges it again.
 func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.ProbeReading) error {
 	for i, out := range m.OHA {
 		if len(out) == 0 {
 			return fmt.Errorf("load generator %d of %d left no output", i+1, len(m.OHA))
 		}
 	}
-	if len(m.OHA) == 0 || len(m.CGroup) == 0 || len(m.CGroup[0].Lines) == 0 {
-		return errors.New("there is no output of a load generator, or there are no samples of the app's host")
+	text := map[string][]byte{}
+	if len(m.OHA) > 0 {
+		text[res.OHA] = m.OHA[0]
 	}
-	text := map[string][]byte{res.OHA: m.OHA[0], res.CGroup: m.CGroup[0].Lines}
 	for i, path := range res.OtherOHA {
 		text[path] = m.OHA[i+1]
 	}
-	for _, s := range m.CGroup[1:] {
-		if path := res.OtherCGroup[s.Host]; path != "" {
-			text[path] = s.Lines
+	for i, s := range m.CGroup {
+		if i == 0 {
+			text[res.CGroup] = s.Lines
+		} else {
+			text[res.OtherCGroup[s.Host]] = s.Lines
 		}
 	}
-	evidence, err := store.ReadEvidence(*res, func(path string) ([]byte, error) { return text[path], nil })
+	figures, verdicts, err := r.Layout.Judge(*res, probe, func(path string) ([]byte, error) { return text[path], nil })
 	if err != nil {
 		return err
 	}
-	// Who they are is known here even where a host said nothing of itself.
-	hosts := evidence.Hosts
-	hosts[0].Host, hosts[0].Roles = m.CGroup[0].Host, m.CGroup[0].Roles
-	for i := range hosts[1:] {
-		h := &hosts[i+1]
-		h.Roles = m.CGroup[slices.IndexFunc(m.CGroup, func(s HostSamples) bool { return s.Host == h.Host })].Roles
-	}
-	for _, role := range []plan.Role{plan.App, plan.DB} {
-		h, ok := evidence.Of(string(role))
-		if !ok {
-			return fmt.Errorf("no samples hold the %s container", role)
-		}
-		if h.Series.Gone(string(role)) {
-			where := ""
-			if r.layout.spread() {
-				where = " on host " + h.Host
-			}
-			return fmt.Errorf("the %s container%s ended during the window; the log kept in the run's folder says why", role, where)
-		}
-	}
-	figures, err := evidence.Figures()
-	if err != nil {
-		return err
-	}
-	res.Measured = &figures
-	var worked time.Duration
-	for _, o := range evidence.Outputs {
-		worked = max(worked, time.Duration(o.Result.Seconds*float64(time.Second)))
-	}
-	res.Gates = append([]store.Gate{ProbeGate(probe), r.layout.coresGate()}, r.layout.sampleGates(hosts, m.Hosts, m.Start, m.End, worked)...)
+	res.Measured, res.Gates = &figures, verdicts
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/oha"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/lab"
@@ -330,7 +331,7 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	}
 	r := &protocol.Runner{
 		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
-		SharedCores: b.Profile.SharedCores, Siblings: b.Profile.Siblings, Observer: b.console.Watch(), Tail: tail,
+		Layout: gates.LayoutOf(st.Run()), Observer: b.console.Watch(), Tail: tail,
 	}
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
@@ -190,7 +191,7 @@ func (w *watcher) Stage(b protocol.Block, what string) {
 }
 
 func (w *watcher) ProbeEnded(_ protocol.Block, r store.ProbeReading) {
-	g := protocol.ProbeGate(r)
+	g := gates.OfProbe(r)
 	verdict := "ok"
 	if !g.OK {
 		verdict = "FAILED, the load generator or the machine is the limit"

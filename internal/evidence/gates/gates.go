@@ -1,4 +1,7 @@
-package protocol
+// Package gates says whether a window counts as evidence. A gate is a pure
+// function of what is stored of the run and of the window: whoever reads the raw
+// files again comes to the same verdict, or knows that something was changed.
+package gates
 
 import (
 	"fmt"
@@ -24,15 +27,15 @@ import (
 // detail names it. A driver that could not reach a host for a while fails no
 // gate by that: what the hosts counted meanwhile is what is judged.
 const (
-	GateProbe     = "probe"     // the reference server reached its target
-	GateClock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set, not even for a while
-	GateThrottled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
-	GateSteal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
-	GateCores     = "cores"     // app and load generator ran on different cores
-	GateSamples   = "samples"   // the counters of each host enclose the window
-	GateAllowance = "allowance" // no network allowance of an instance was exceeded
-	GateOffset    = "offset"    // the clocks of the hosts agree with the first load host's
-	GateLoad      = "load"      // no load host was near the end of its own CPUs
+	Probe     = "probe"     // the reference server reached its target
+	Clock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set, not even for a while
+	Throttled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
+	Steal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
+	Cores     = "cores"     // app and load generator ran on different cores
+	Samples   = "samples"   // the counters of each host enclose the window
+	Allowance = "allowance" // no network allowance of an instance was exceeded
+	Offset    = "offset"    // the clocks of the hosts agree with the first load host's
+	Load      = "load"      // no load host was near the end of its own CPUs
 )
 
 // Limits of the gates.
@@ -44,45 +47,21 @@ const (
 	loadLimit   = 0.85                   // busy share of the CPUs of role load: from there on a generator is late by itself
 )
 
-// ProbeGate judges the reading of a reference probe: at least 99 % of its
+// OfProbe judges the reading of a reference probe: at least 99 % of its
 // target.
-func ProbeGate(r store.ProbeReading) store.Gate {
+func OfProbe(r store.ProbeReading) store.Gate {
 	share := 0.0
 	if r.Target > 0 {
 		share = r.Achieved / float64(r.Target)
 	}
 	return store.Gate{
-		Name: GateProbe, OK: r.Error == "" && share >= probeLimit, Reading: share, Limit: probeLimit, Unit: "share of target",
+		Name: Probe, OK: r.Error == "" && share >= probeLimit, Reading: share, Limit: probeLimit, Unit: "share of target",
 		Detail: fmt.Sprintf("%.0f of %d requests/s", r.Achieved, r.Target),
 	}
 }
 
-// layout is what the gates need to know of the lab.
-type layout struct {
-	hosts       map[plan.Role]string
-	cpus        map[plan.Role]plan.CPUSet
-	siblings    []plan.CPUSet // cores with several threads, where all roles are on one host
-	waiveShared string        // why gates that shared cores fail do not count; empty: they do
-}
-
-func newLayout(lab Lab, shared bool, siblings []plan.CPUSet) layout {
-	l := layout{hosts: map[plan.Role]string{}, cpus: map[plan.Role]plan.CPUSet{}, siblings: siblings}
-	for _, r := range plan.Roles() {
-		l.hosts[r], l.cpus[r] = lab.CPUs(r)
-	}
-	if shared {
-		l.waiveShared = "the profile shares cores between roles"
-	}
-	return l
-}
-
-// spread reports whether roles are on different hosts.
-func (l layout) spread() bool {
-	return l.hosts[plan.App] != l.hosts[plan.Load] || l.hosts[plan.App] != l.hosts[plan.DB]
-}
-
 // used are the CPUs on which roles run; none stands for all of the host.
-func (l layout) used(roles []plan.Role) []int {
+func (l Layout) used(roles []plan.Role) []int {
 	var used []int
 	for _, r := range roles {
 		list := l.cpus[r].List()
@@ -97,7 +76,7 @@ func (l layout) used(roles []plan.Role) []int {
 // coresGate compares the cores of app and load generator. Where cores have
 // several threads, which a profile's CPU numbers do not show, the database's
 // count too, unless the profile shares cores on purpose.
-func (l layout) coresGate() store.Gate {
+func (l Layout) coresGate() store.Gate {
 	var both []plan.CPUSet
 	share := func(a, b plan.Role) {
 		if l.hosts[a] != l.hosts[b] {
@@ -114,11 +93,11 @@ func (l layout) coresGate() store.Gate {
 		detail += ", of different hosts"
 	}
 	share(plan.App, plan.Load)
-	if len(l.siblings) > 0 && l.waiveShared == "" {
+	if len(l.siblings) > 0 && l.waived == "" {
 		share(plan.App, plan.DB)
 		share(plan.DB, plan.Load)
 	}
-	g := store.Gate{Name: GateCores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs", Detail: detail}
+	g := store.Gate{Name: Cores, OK: len(both) == 0, Reading: float64(len(both)), Limit: 0, Unit: "shared CPUs", Detail: detail}
 	if len(l.siblings) > 0 {
 		g.Unit = "shared cores"
 		if !g.OK {
@@ -127,7 +106,7 @@ func (l layout) coresGate() store.Gate {
 		}
 	}
 	if !g.OK {
-		g.Waived = l.waiveShared
+		g.Waived = l.waived
 	}
 	return g
 }
@@ -166,15 +145,15 @@ func (w *worst) cannot(host, why string) {
 // sampleGates judges the counters of one window, which ran from start to end by
 // the clock of the first load host, and in which the load generator was at work
 // for a time that no set clock can shorten.
-func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReading, start, end time.Time, worked time.Duration) []store.Gate {
+func (l Layout) sampleGates(hosts []store.HostSeries, readings []store.HostReading, start, end time.Time, worked time.Duration) []store.Gate {
 	spread := l.spread()
 	gate := func(name string, limit float64, unit string) worst {
 		return worst{Gate: store.Gate{Name: name, Limit: limit, Unit: unit}, named: spread}
 	}
-	clock := gate(GateClock, float64(clockLimit.Milliseconds()), "ms")
-	throttled := store.Gate{Name: GateThrottled, OK: true, Limit: 0, Unit: "ms"}
-	steal := gate(GateSteal, stealLimit, "share of CPU time")
-	samples := store.Gate{Name: GateSamples, OK: len(hosts) > 0, Limit: 2, Unit: "samples"}
+	clock := gate(Clock, float64(clockLimit.Milliseconds()), "ms")
+	throttled := store.Gate{Name: Throttled, OK: true, Limit: 0, Unit: "ms"}
+	steal := gate(Steal, stealLimit, "share of CPU time")
+	samples := store.Gate{Name: Samples, OK: len(hosts) > 0, Limit: 2, Unit: "samples"}
 	missing := func(host, why string) {
 		if !samples.OK {
 			return // the first is enough
@@ -231,7 +210,7 @@ func (l layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 
 // without names the hosts of which there are no samples: those that said
 // something of themselves, and the roles that no sampled host plays.
-func (l layout) without(hosts []store.HostSeries, readings []store.HostReading) []string {
+func (l Layout) without(hosts []store.HostSeries, readings []store.HostReading) []string {
 	var list []string
 	roles := map[plan.Role]bool{}
 	for _, h := range hosts {
@@ -259,7 +238,7 @@ func (l layout) without(hosts []store.HostSeries, readings []store.HostReading) 
 // packets, which the candidate would be blamed for. Drivers that have no such
 // counters pass, because their hosts have no such allowance either.
 func allowanceGate(readings []store.HostReading) store.Gate {
-	g := store.Gate{Name: GateAllowance, OK: len(readings) > 0, Limit: 0, Unit: "packets"}
+	g := store.Gate{Name: Allowance, OK: len(readings) > 0, Limit: 0, Unit: "packets"}
 	var grew, without, unread []string
 	for _, r := range readings {
 		switch {
@@ -290,7 +269,7 @@ func allowanceGate(readings []store.HostReading) store.Gate {
 // offsetGate: the window's times are the load host's, and counters of other
 // hosts are held against them.
 func offsetGate(readings []store.HostReading) store.Gate {
-	g := worst{Gate: store.Gate{Name: GateOffset, Limit: float64(offsetLimit.Milliseconds()), Unit: "ms"}, named: true}
+	g := worst{Gate: store.Gate{Name: Offset, Limit: float64(offsetLimit.Milliseconds()), Unit: "ms"}, named: true}
 	for _, r := range readings {
 		if r.ClockError != "" {
 			g.cannot(r.Host, r.ClockError)
@@ -308,8 +287,8 @@ func offsetGate(readings []store.HostReading) store.Gate {
 // loadGate: a load generator without CPU left sends late and measures its own
 // delay. What counts is the window alone, and not the samples around it, in
 // which several generators wait for their start.
-func (l layout) loadGate(hosts []store.HostSeries) store.Gate {
-	g := worst{Gate: store.Gate{Name: GateLoad, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
+func (l Layout) loadGate(hosts []store.HostSeries) store.Gate {
+	g := worst{Gate: store.Gate{Name: Load, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
 	for _, h := range hosts {
 		if !slices.Contains(h.Roles, plan.Load) {
 			continue
@@ -324,7 +303,7 @@ func (l layout) loadGate(hosts []store.HostSeries) store.Gate {
 		g.Detail = "there are no samples of a load host"
 	}
 	if !g.OK {
-		g.Waived = l.waiveShared
+		g.Waived = l.waived
 	}
 	return g.Gate
 }

@@ -1,4 +1,4 @@
-package protocol
+package gates
 
 import (
 	"strings"
@@ -28,13 +28,13 @@ func TestThreadsOfOneCore(t *testing.T) {
 		"db on purpose":   {app: "0,4", db: "1,5", load: "1,5", siblings: far, waive: true, says: "app on 0,4"},
 		"the same thread": {app: "0-1", db: "2", load: "1", siblings: []plan.CPUSet{"2-3"}, shared: 1, says: "the CPUs 1 are"},
 	} {
-		l := layout{
+		l := Layout{
 			hosts:    map[plan.Role]string{},
 			cpus:     map[plan.Role]plan.CPUSet{plan.App: c.app, plan.DB: c.db, plan.Load: c.load},
 			siblings: c.siblings,
 		}
 		if c.waive {
-			l.waiveShared = "on purpose"
+			l.waived = "on purpose"
 		}
 		unit := "shared CPUs"
 		if c.siblings != nil {

@@ -1,0 +1,62 @@
+package gates
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/percore/percore/internal/evidence/store"
+)
+
+// Verify judges every window of a run anew and reports each verdict that is not
+// the one in the log, with the window and the gate. A gate that the run was not
+// judged by, because its percore had none of that name, is left alone; so is
+// a window that broke off or was imported, which no gate has judged.
+//
+// Raw files that cannot be read are what [store.Store.Rederive] reports.
+func Verify(s *store.Store) []store.Problem {
+	l := LayoutOf(s.Run())
+	probes := map[store.Block]store.ProbeReading{}
+	var problems []store.Problem
+	for _, e := range s.Events() {
+		if r, ok := store.ReadingOf(e); ok && e.Block != nil {
+			probes[*e.Block] = r
+		}
+		w := e.Window
+		if e.Type != store.EventWindow || w == nil || w.Error != "" || len(w.Gates) == 0 {
+			continue
+		}
+		block := store.Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
+		_, is, err := l.Judge(*w, probes[block], s.ReadRaw)
+		if err != nil {
+			continue
+		}
+		for _, was := range w.Gates {
+			i := slices.IndexFunc(is, func(g store.Gate) bool { return g.Name == was.Name })
+			if i < 0 || same(was, is[i]) {
+				continue
+			}
+			problems = append(problems, store.Problem{Path: w.OHA, Fatal: true, What: fmt.Sprintf(
+				"%s, attempt %d: gate %s was %s and is %s when it is judged again from the raw files", w.Window, w.Attempt, was.Name, verdict(was), verdict(is[i]))})
+		}
+	}
+	return problems
+}
+
+// same reports whether two verdicts and their readings are the same. Readings
+// are floating-point numbers, whose last digits may differ between machines.
+func same(a, b store.Gate) bool {
+	return a.OK == b.OK && a.Waived == b.Waived && math.Abs(a.Reading-b.Reading) <= 1e-9*max(1, math.Abs(a.Reading))
+}
+
+// verdict is a gate in words.
+func verdict(g store.Gate) string {
+	word := "passed"
+	switch {
+	case g.Failed():
+		word = "failed"
+	case !g.OK:
+		word = "waived"
+	}
+	return fmt.Sprintf("%s at %.4g %s", word, g.Reading, g.Unit)
+}
