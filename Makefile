@@ -60,9 +60,6 @@ export NO_INSTALL FLAVOUR
 # What run.json records as the version of percore.
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
-# Modules of the project that a machine without PHP's headers can build.
-MODULES = . candidates/oauth-events/go
-
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help local-run cloud-run build doctor test test-unit test-integration cross lint bench fuzz tools clean-containers bootstrap-test
@@ -107,12 +104,7 @@ bootstrap-test:
 
 # The race detector needs a C compiler, which `make test` installs.
 test-unit: ## unit tests, with the race detector; need no Docker
-	@for m in $(MODULES); do \
-		if [ -f "$$m/go.mod" ]; then \
-			echo "unit tests of module $$m"; \
-			(cd "$$m" && $(GO) test -race $(if $(V),-v) ./...) || exit 1; \
-		fi; \
-	done
+	$(GO) test -race $(if $(V),-v) ./...
 
 # One package at a time: the tests share the machine's cores and its engine.
 test-integration: ## tests against a real Docker Engine
@@ -130,7 +122,7 @@ cross: ## build and vet for the other platforms
 	done
 
 lint: tools ## gofmt, go vet, staticcheck, govulncheck, shellcheck, ansible-lint
-	@GO='$(GO)' MODULES='$(MODULES)' scripts/lint
+	@GO='$(GO)' scripts/lint
 
 # Pinned by scripts/tools/go.mod, apart from what percore itself links.
 tools:

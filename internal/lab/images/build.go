@@ -215,7 +215,7 @@ func (b *Builder) one(ctx context.Context, flavour plan.Flavour, it Item, index,
 func (r *run) dockerfile(ctx context.Context) error {
 	files := r.item.files
 	if r.item.Recipe.Downloads {
-		files = append(files[:len(files):len(files)], file{name: authoritiesName, mode: 0o644, data: authorities()})
+		files = append(files[:len(files):len(files)], file{name: authoritiesName, data: authorities()})
 	}
 	data, err := archive(files)
 	if err != nil {

@@ -31,9 +31,13 @@ const authoritiesName = "authorities.crt"
 // file is one regular file of a build context.
 type file struct {
 	name string // slash-separated path in the context
-	mode int64  // 0o644 or 0o755: a checkout's umask must not change a hash
 	data []byte
 }
+
+// fileMode is every file's in a build context. Neither a checkout's umask nor
+// files embedded in a program, which have no modes, may change a hash: what has to
+// be executable is made so by the Dockerfile.
+const fileMode = 0o644
 
 // contextFiles reads the files of a recipe's build context from the project,
 // the Dockerfile among them, sorted by name.
@@ -65,7 +69,7 @@ func contextFiles(root string, r Recipe) ([]file, error) {
 	if err != nil {
 		return nil, missing(err, r.Dockerfile)
 	}
-	if err := add(file{name: dockerfileName, mode: 0o644, data: data}); err != nil {
+	if err := add(file{name: dockerfileName, data: data}); err != nil {
 		return nil, err
 	}
 	sorted := make([]file, 0, len(files))
@@ -85,7 +89,7 @@ func collect(root string, c Copy) ([]file, error) {
 		return nil, missing(err, c.From)
 	}
 	if !info.IsDir() {
-		f, err := readFile(start, c.To, info)
+		f, err := readFile(start, c.To)
 		return []file{f}, err
 	}
 	var found []file
@@ -112,15 +116,11 @@ func collect(root string, c Copy) ([]file, error) {
 		if !d.Type().IsRegular() {
 			return fail.Input("%s is not a regular file: a build context holds nothing else, replace it by a file", p)
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
 		rel, err := filepath.Rel(start, p)
 		if err != nil {
 			return err
 		}
-		f, err := readFile(p, path.Join(c.To, filepath.ToSlash(rel)), info)
+		f, err := readFile(p, path.Join(c.To, filepath.ToSlash(rel)))
 		if err != nil {
 			return err
 		}
@@ -140,16 +140,12 @@ func (c Copy) takes(base string) bool {
 	return (len(c.Only) == 0 || matches(c.Only)) && !matches(c.Except)
 }
 
-func readFile(p, name string, info fs.FileInfo) (file, error) {
+func readFile(p, name string) (file, error) {
 	data, err := os.ReadFile(p)
 	if err != nil {
 		return file{}, err
 	}
-	mode := int64(0o644)
-	if info.Mode()&0o100 != 0 {
-		mode = 0o755
-	}
-	return file{name: name, mode: mode, data: data}, nil
+	return file{name: name, data: data}, nil
 }
 
 func missing(err error, p string) error {
@@ -171,7 +167,7 @@ func archive(files []file) ([]byte, error) {
 	w := tar.NewWriter(&buf)
 	for _, f := range files {
 		h := &tar.Header{
-			Typeflag: tar.TypeReg, Name: f.name, Mode: f.mode, Size: int64(len(f.data)),
+			Typeflag: tar.TypeReg, Name: f.name, Mode: fileMode, Size: int64(len(f.data)),
 			ModTime: contextTime, Format: tar.FormatPAX,
 		}
 		if err := w.WriteHeader(h); err != nil {
@@ -211,7 +207,7 @@ func hash(flavour, arch string, r Recipe, files []file, parents map[string]strin
 		field("from", k, parents[k])
 	}
 	for _, f := range files {
-		field("file", f.name, fmt.Sprintf("%o", f.mode), string(f.data))
+		field("file", f.name, fmt.Sprintf("%o", fileMode), string(f.data))
 	}
 	return hex.EncodeToString(h.Sum(nil))[:12]
 }

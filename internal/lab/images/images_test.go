@@ -245,7 +245,7 @@ func TestArchiveIsDeterministic(t *testing.T) {
 		}
 		modes[h.Name] = h.Mode
 	}
-	if modes["run.sh"] != 0o755 || modes["server/sub/a.go"] != 0o644 {
+	if modes["run.sh"] != 0o644 || modes["server/sub/a.go"] != 0o644 {
 		t.Errorf("the modes are %v", modes)
 	}
 }
@@ -318,7 +318,9 @@ func TestHashChangesWithEverythingThatGoesIn(t *testing.T) {
 	write(t, root, "server/main.go", "package main // changed\n", 0o644)
 	check("another content", of("debian", "x86_64", r, parents))
 	write(t, root, "server/main.go", "package main // changed\n", 0o755)
-	check("another mode", of("debian", "x86_64", r, parents))
+	if a, b := of("debian", "x86_64", r, parents), of("debian", "x86_64", r, parents); seen[a] != "another content" || a != b {
+		t.Errorf("another mode makes the hash %s, which is that of %q", a, seen[a])
+	}
 	if err := os.Rename(filepath.Join(root, "server/main.go"), filepath.Join(root, "server/other.go")); err != nil {
 		t.Fatal(err)
 	}
@@ -399,6 +401,32 @@ func TestFilesCopiedByDockerfilesAreInTheContext(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// The Go candidate is tested as a part of percore's module and built as one of its
+// own: both have to name the same versions of the libraries that it imports.
+func TestGoCandidateIsTestedWithTheVersionsOfItsImage(t *testing.T) {
+	root := project(t)
+	required := func(name string) map[string]string {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(text), -1) { // without those marked indirect
+			versions[m[1]] = m[2]
+		}
+		return versions
+	}
+	ours, image := required("go.mod"), required("candidates/oauth-events/go/go.mod.image")
+	if len(image) < 2 {
+		t.Errorf("the image's go.mod requires %v", image)
+	}
+	for module, v := range image {
+		if ours[module] != v {
+			t.Errorf("the image has %s %s, and the tests run with %s", module, v, ours[module])
 		}
 	}
 }

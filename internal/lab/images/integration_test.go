@@ -138,7 +138,7 @@ func TestStoppedBuildLeavesNothing(t *testing.T) {
 	it := Item{
 		Recipe:  Recipe{Name: "stopped", Method: Dockerfile},
 		Tag:     "percore/stopped:test-" + mark,
-		files:   []file{{name: dockerfileName, mode: 0o644, data: []byte(text)}},
+		files:   []file{{name: dockerfileName, data: []byte(text)}},
 		parents: map[string]string{"BASE": builds.Tag("base")},
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -280,7 +280,7 @@ func TestPublishedRecipes(t *testing.T) {
 // buildText builds an image from a Dockerfile without a context.
 func buildText(t *testing.T, api *client.Client, tag, text string) {
 	t.Helper()
-	data, err := archive([]file{{name: dockerfileName, mode: 0o644, data: []byte(text + "\n")}})
+	data, err := archive([]file{{name: dockerfileName, data: []byte(text + "\n")}})
 	if err != nil {
 		t.Fatal(err)
 	}

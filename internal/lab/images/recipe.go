@@ -110,7 +110,7 @@ func standIns() []Recipe {
 		{Name: "php-jwt", Method: Dockerfile, Dockerfile: "candidates/shared/images/debian/php-jwt.Dockerfile", From: base, Estimate: 10 * time.Second},
 		{
 			Name: "frankenphp-base", Method: Dockerfile, Dockerfile: "candidates/shared/images/debian/frankenphp.Dockerfile",
-			Context:   []Copy{{From: "candidates/oauth-events/frankenphp/server", To: "server", Except: []string{"*_test.go"}}},
+			Context:   goModule("candidates/oauth-events/frankenphp/_server", "server"),
 			From:      map[string]Parent{"GOLANG": recipe("golang"), "PHP": recipe("php-zts-base")},
 			Downloads: true, Estimate: 90 * time.Second,
 		},
@@ -172,10 +172,8 @@ func shared(on stand) []Recipe {
 		},
 		{
 			Name: "go", Method: Dockerfile, Dockerfile: "candidates/oauth-events/go/Dockerfile",
-			Context: []Copy{
-				{From: "candidates/oauth-events/go", To: ".", Only: []string{"versions.sh"}},
-				{From: "candidates/oauth-events/go", To: "server", Except: []string{"*_test.go", "*.md", "Dockerfile", "versions.sh"}},
-			},
+			Context: append(goModule("candidates/oauth-events/go", "server"),
+				Copy{From: "candidates/oauth-events/go/versions.sh", To: "versions.sh"}),
 			From:      map[string]Parent{"GOLANG": on.golang, "BASE": on.base},
 			Downloads: true, Estimate: 45 * time.Second,
 		},
@@ -207,4 +205,15 @@ func shared(on stand) []Recipe {
 // goPackage takes the sources of one Go package, without its tests.
 func goPackage(dir string) Copy {
 	return Copy{From: dir, To: dir, Only: []string{"*.go"}, Except: []string{"*_test.go"}}
+}
+
+// goModule takes a Go module that stands inside percore's own. Its go.mod and
+// go.sum have other names in the project, where they would cut the folder off
+// from what percore embeds.
+func goModule(dir, to string) []Copy {
+	return []Copy{
+		{From: dir, To: to, Only: []string{"*.go"}, Except: []string{"*_test.go"}},
+		{From: dir + "/go.mod.image", To: to + "/go.mod"},
+		{From: dir + "/go.sum.image", To: to + "/go.sum"},
+	}
 }
