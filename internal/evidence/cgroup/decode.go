@@ -92,7 +92,11 @@ func (d *decoder) sample(x *Sample) bool {
 		}
 		var number int64
 		var c CPU
-		if !d.number(`{"cpu":`, &number) || number > math.MaxInt32 || !d.number(`,"busy_us":`, &c.BusyUS) || !d.number(`,"steal_us":`, &c.StealUS) || !d.literal("}") {
+		if !d.number(`{"cpu":`, &number) || number > math.MaxInt32 || !d.number(`,"busy_us":`, &c.BusyUS) || !d.number(`,"steal_us":`, &c.StealUS) {
+			return false
+		}
+		const irq = `,"irq_us":` // older samplers lack it
+		if bytes.HasPrefix(d.b, []byte(irq)) && !d.number(irq, &c.IRQUS) || !d.literal("}") {
 			return false
 		}
 		c.CPU = int(number)

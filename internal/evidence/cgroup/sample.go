@@ -35,10 +35,13 @@ type CPU struct {
 	CPU     int   `json:"cpu"`      // the kernel's number of it
 	BusyUS  int64 `json:"busy_us"`  // user, nice, system, irq and softirq
 	StealUS int64 `json:"steal_us"` // as in Host
+	// IRQUS is the part of BusyUS that was irq and softirq: work for whoever it
+	// may have been. It is 0 in files of samplers that did not write it down.
+	IRQUS int64 `json:"irq_us,omitempty"`
 }
 
 // Container holds the counters of one container's cgroup, in the same units on
-// cgroup v1 and v2. All but the three gauges Memory, Anon and Peak only grow.
+// cgroup v1 and v2. All but the gauges Memory, Anon, Peak and Frozen only grow.
 type Container struct {
 	UsageUS        *int64 `json:"usage_us,omitempty"`  // CPU time
 	UserUS         *int64 `json:"user_us,omitempty"`   // of it in user mode
@@ -53,7 +56,13 @@ type Container struct {
 	WriteBytes     *int64 `json:"write_bytes,omitempty"`
 	PressureSomeUS *int64 `json:"pressure_some_us,omitempty"` // time in which a task of it waited for a CPU
 	PressureFullUS *int64 `json:"pressure_full_us,omitempty"` // time in which all of them waited
-	Gone           bool   `json:"gone,omitempty"`             // the cgroup no longer exists; no counter is set
+	// Frozen is 1 while the container is paused, and 0 while it is not. Like
+	// UsageUS it is read for every line.
+	Frozen *int64 `json:"frozen,omitempty"`
+	// AboveThrottledUS is ThrottledUS of the cgroups that the container's lies in,
+	// summed over them: what it had to wait for because of their CPU quotas.
+	AboveThrottledUS *int64 `json:"above_throttled_us,omitempty"`
+	Gone             bool   `json:"gone,omitempty"` // the cgroup no longer exists; no counter is set
 }
 
 // Names of the counters of a container: the keys of its JSON object.
@@ -71,6 +80,9 @@ const (
 	WriteBytes     = "write_bytes"
 	PressureSomeUS = "pressure_some_us"
 	PressureFullUS = "pressure_full_us"
+
+	Frozen           = "frozen"
+	AboveThrottledUS = "above_throttled_us"
 )
 
 // field describes one counter of a container.
@@ -98,6 +110,8 @@ var fields = [...]field{
 	{WriteBytes, func(c *Container) **int64 { return &c.WriteBytes }, true},
 	{PressureSomeUS, func(c *Container) **int64 { return &c.PressureSomeUS }, true},
 	{PressureFullUS, func(c *Container) **int64 { return &c.PressureFullUS }, true},
+	{Frozen, func(c *Container) **int64 { return &c.Frozen }, false},
+	{AboveThrottledUS, func(c *Container) **int64 { return &c.AboveThrottledUS }, true},
 }
 
 // Counter returns the value of the counter with that name, and whether the

@@ -54,6 +54,17 @@ var parsers = []struct {
 		u, s, err := ParseCPUAcctStat(b)
 		return []Value{known(u), known(s)}, err
 	}, []string{"", "user 1\n", "user 1\nsystem\n", "user 1\nuser 2\nsystem 1\n", "user 1\nsystem 1\nidle 3\n", "user 9223372036854775807\nsystem 1\n"}},
+	{"cgroup.events", []string{"cgroup.events"}, func(b []byte) ([]Value, error) {
+		v, err := ParseCgroupEvents(b)
+		return []Value{v}, err
+	}, []string{"", "frozen\n", "frozen 2\n", "frozen x\n", "populated 1\nfrozen 0\nfrozen 0\n", "\n"}},
+	{"freezer.state", []string{"freezer.state"}, func(b []byte) ([]Value, error) {
+		is, err := ParseFreezerState(b)
+		if is {
+			return []Value{known(1)}, err
+		}
+		return []Value{known(0)}, err
+	}, []string{"", "\n", "THAWED\nFROZEN\n", "frozen\n"}},
 	{"memory.stat", []string{"memory.stat"}, one(ParseMemoryStat), []string{"", "file 1\n", "anon\n", "anon 1\nanon 1\n", "rss -1\n", "anon 1\n\n"}},
 	{"memory.current", []string{"memory.current"}, one(ParseMemoryCurrent), []string{"", "max\n"}},
 	{"memory.peak", []string{"memory.peak"}, one(ParseMemoryPeak), []string{"", "0x10\n"}},
@@ -253,8 +264,8 @@ func TestProcStat(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ProcStat{
-		All: CPUTime{CPU: -1, Busy: 490_000, Idle: 1_650_000, Steal: 70_000},
-		CPU: []CPUTime{{0, 180_000, 820_000, 30_000}, {2, 310_000, 830_000, 40_000}},
+		All: CPUTime{CPU: -1, Busy: 490_000, IRQ: 40_000, Idle: 1_650_000, Steal: 70_000},
+		CPU: []CPUTime{{0, 180_000, 10_000, 820_000, 30_000}, {2, 310_000, 30_000, 830_000, 40_000}},
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v, want %+v", s, want)
@@ -410,4 +421,21 @@ func FuzzMountinfo(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestFrozen(t *testing.T) {
+	for text, want := range map[string]bool{"THAWED\n": false, "FREEZING\n": true, "FROZEN\n": true} {
+		if got, err := ParseFreezerState([]byte(text)); got != want || err != nil {
+			t.Errorf("freezer.state %q: %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]Value{
+		"populated 1\nfrozen 1\n": known(1),
+		"populated 1\nfrozen 0\n": known(0),
+		"populated 1\n":           {}, // before Linux 5.2
+	} {
+		if got, err := ParseCgroupEvents([]byte(text)); got != want || err != nil {
+			t.Errorf("cgroup.events %q: %v, %v", text, got, err)
+		}
+	}
 }

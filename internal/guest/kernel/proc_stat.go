@@ -9,6 +9,7 @@ import (
 type CPUTime struct {
 	CPU   int   // number; -1 for all of them
 	Busy  int64 // user, nice, system, irq, softirq
+	IRQ   int64 // of it irq and softirq
 	Idle  int64 // idle and iowait
 	Steal int64 // the hypervisor ran something else
 }
@@ -82,6 +83,9 @@ func parseCPUTime(b []byte, c *CPUTime) bool {
 			c.Idle += us
 		case 7:
 			c.Steal += us
+		case 5, 6:
+			c.IRQ += us
+			c.Busy += us
 		default:
 			c.Busy += us
 		}

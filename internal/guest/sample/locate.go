@@ -65,12 +65,23 @@ func newLocator(root, proc string) (*locator, error) {
 // where the host has none. On cgroup v2 they are all the same.
 type groups struct {
 	cpu, cpuacct, memory, blkio group
+	freezer                     group
 	unified                     group // the container's own in the v2 hierarchy, beside v1 controllers too
 }
 
 type group struct {
-	dir string
-	v2  bool
+	dir   string
+	above []string // the cgroups that it lies in, below the root of the hierarchy or of what is mounted of it
+	v2    bool
+}
+
+// in makes the group of a directory below a mount point.
+func in(point, dir string) group {
+	g := group{dir: dir}
+	for d := filepath.Dir(dir); len(d) > len(point); d = filepath.Dir(d) {
+		g.above = append(g.above, d)
+	}
+	return g
 }
 
 func (l *locator) find(t Target) (groups, error) {
@@ -98,7 +109,7 @@ func (l *locator) find(t Target) (groups, error) {
 	for _, c := range []struct {
 		controller string
 		to         *group
-	}{{"cpu", &g.cpu}, {"cpuacct", &g.cpuacct}, {"memory", &g.memory}, {"blkio", &g.blkio}} {
+	}{{"cpu", &g.cpu}, {"cpuacct", &g.cpuacct}, {"memory", &g.memory}, {"blkio", &g.blkio}, {"freezer", &g.freezer}} {
 		i := slices.IndexFunc(memberships, func(m kernel.Membership) bool { return slices.Contains(m.Controllers, c.controller) })
 		if i < 0 {
 			continue
@@ -108,19 +119,19 @@ func (l *locator) find(t Target) (groups, error) {
 		if !slices.ContainsFunc(l.mounts, func(o kernel.CgroupMount) bool { return slices.Contains(o.Controllers, c.controller) }) {
 			continue // a host may leave a hierarchy unmounted
 		}
-		if c.to.dir, err = l.directory(t, m, c.controller); err != nil {
+		if *c.to, err = l.directory(t, m, c.controller); err != nil {
 			return g, err
 		}
 	}
 	// Beside v1 controllers the v2 hierarchy is the container's own only when the
 	// engine made a cgroup in it too; else it is that of a service around it.
 	if unified != nil && (len(v1Paths) == 0 || v1Paths[unified.Path]) && slices.ContainsFunc(l.mounts, func(o kernel.CgroupMount) bool { return o.Unified }) {
-		if g.unified.dir, err = l.directory(t, *unified, ""); err != nil {
+		if g.unified, err = l.directory(t, *unified, ""); err != nil {
 			return g, err
 		}
 		g.unified.v2 = g.unified.dir != ""
 	}
-	for _, c := range []*group{&g.cpu, &g.cpuacct, &g.memory, &g.blkio} {
+	for _, c := range []*group{&g.cpu, &g.cpuacct, &g.memory, &g.blkio, &g.freezer} {
 		if c.dir == "" {
 			*c = g.unified
 		}
@@ -135,11 +146,11 @@ func noProcess(t Target) error {
 	return Input("process %d (container %s) does not exist: give the id that the engine's host knows a running container's first process by, and start the sampler with the host's process ids", t.PID, t.Name)
 }
 
-// directory returns the directory of one membership, or "" when it is the root
+// directory returns the directory of one membership, or none when it is the root
 // of the hierarchy, whose counters are those of the whole machine.
-func (l *locator) directory(t Target, m kernel.Membership, controller string) (string, error) {
+func (l *locator) directory(t Target, m kernel.Membership, controller string) (group, error) {
 	if m.Deleted {
-		return "", noProcess(t)
+		return group{}, noProcess(t)
 	}
 	for _, mount := range l.mounts {
 		if m.Unified != mount.Unified || (!m.Unified && !slices.Contains(mount.Controllers, controller)) {
@@ -154,14 +165,14 @@ func (l *locator) directory(t Target, m kernel.Membership, controller string) (s
 		}
 		dir = containerRoot(mount.Point, dir)
 		if isRoot(dir, mount.Unified) {
-			return "", nil
+			return group{}, nil
 		}
-		return dir, nil
+		return in(mount.Point, dir), nil
 	}
 	if _, err := os.Stat(filepath.Join(l.proc, strconv.Itoa(t.PID))); errors.Is(err, fs.ErrNotExist) {
-		return "", noProcess(t)
+		return group{}, noProcess(t)
 	}
-	return "", Input("the cgroup %s of process %d (container %s) is not below --cgroup-root %s: bind all of the engine host's /sys/fs/cgroup there and start the sampler in the host's cgroup and process namespaces", m.Path, t.PID, t.Name, l.root)
+	return group{}, Input("the cgroup %s of process %d (container %s) is not below --cgroup-root %s: bind all of the engine host's /sys/fs/cgroup there and start the sampler in the host's cgroup and process namespaces", m.Path, t.PID, t.Name, l.root)
 }
 
 // below returns the directory at which a mount shows a cgroup, when the two

@@ -79,8 +79,11 @@ func TestSearch(t *testing.T) {
 		}
 		l := &locator{root: root, proc: t.TempDir(), mounts: []kernel.CgroupMount{{Root: c.mountRoot, Point: root, Unified: true}}}
 		got, err := l.directory(Target{"app", 4711}, kernel.Membership{Unified: true, Path: c.path}, "")
-		if want := filepath.Join(root, "docker", id); got != want || err != nil {
-			t.Errorf("%s: %s, %v, want %s", c.name, got, err, want)
+		if len(got.above) != 1 || got.above[0] != filepath.Join(root, "docker") {
+			t.Errorf("%s: it lies in %v", c.name, got.above)
+		}
+		if want := filepath.Join(root, "docker", id); got.dir != want || err != nil {
+			t.Errorf("%s: %s, %v, want %s", c.name, got.dir, err, want)
 		}
 	}
 }

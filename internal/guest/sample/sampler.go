@@ -59,12 +59,15 @@ const (
 	writeBytes
 	pressureSome
 	pressureFull
+	frozen
+	aboveThrottledTime
 	counters
 )
 
 var names = [counters]string{
 	"usage_us", "user_us", "system_us", "nr_periods", "nr_throttled", "throttled_us",
 	"memory", "anon", "peak", "read_bytes", "write_bytes", "pressure_some_us", "pressure_full_us",
+	"frozen", "above_throttled_us",
 }
 
 // reading is what one sample found of a container.
@@ -153,6 +156,30 @@ func parseCPUPressure(b []byte, r *reading) error {
 	p, err := kernel.ParseCPUPressure(b)
 	r.take(pressureSome, p.Some)
 	r.take(pressureFull, p.Full)
+	return err
+}
+
+func parseFreezerState(b []byte, r *reading) error {
+	is, err := kernel.ParseFreezerState(b)
+	r.set(frozen, 0)
+	if is {
+		r.set(frozen, 1)
+	}
+	return err
+}
+
+func parseCgroupEvents(b []byte, r *reading) error {
+	v, err := kernel.ParseCgroupEvents(b)
+	r.take(frozen, v)
+	return err
+}
+
+// parseAboveCPUStat adds up what the cgroups above a container withheld from it.
+func parseAboveCPUStat(b []byte, r *reading) error {
+	s, err := kernel.ParseCPUStat(b)
+	if s.ThrottledTime.Known {
+		r.set(aboveThrottledTime, r[aboveThrottledTime].N+s.ThrottledTime.N)
+	}
 	return err
 }
 
@@ -251,11 +278,13 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 	type candidate struct {
 		dir, file string
 		parse     parse
+		fast      bool
 	}
 	var list []candidate
-	want := func(dir, file string, p parse) { list = append(list, candidate{dir, file, p}) }
+	want := func(dir, file string, p parse) { list = append(list, candidate{dir, file, p, len(list) == 0}) }
 
-	// The file that holds CPU time comes first: it alone is read for every sample.
+	// The file that holds CPU time comes first: beside that which says whether the
+	// container is frozen it alone is read for every sample.
 	if g.unified.v2 {
 		// CPU time is here even while the v1 controllers are in use, in one file and
 		// in µs where cpuacct.stat counts in ticks.
@@ -291,6 +320,17 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		want(g.blkio.dir, file, parseBlkioThrottle)
 	}
 
+	switch {
+	case g.freezer.dir == "":
+	case g.freezer.v2:
+		list = append(list, candidate{g.freezer.dir, "cgroup.events", parseCgroupEvents, true})
+	default:
+		list = append(list, candidate{g.freezer.dir, "freezer.state", parseFreezerState, true})
+	}
+	for _, dir := range g.cpu.above {
+		want(dir, "cpu.stat", parseAboveCPUStat)
+	}
+
 	for _, x := range list {
 		f, err := os.Open(filepath.Join(x.dir, x.file))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -302,7 +342,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		if err != nil {
 			return err
 		}
-		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: len(c.sources) > 0}
+		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: !x.fast}
 		b, err := s.read(&src)
 		if errors.Is(err, syscall.EOPNOTSUPP) { // pressure is compiled in and switched off
 			f.Close()
@@ -359,8 +399,8 @@ func (s *Sampler) readHost() error {
 	return nil
 }
 
-// readContainer reads the CPU time of a container, or all of its counters, or
-// marks it as gone.
+// readContainer reads the CPU time of a container and whether it is frozen, or
+// all of its counters, or marks it as gone.
 func (s *Sampler) readContainer(c *container, all bool) error {
 	if all {
 		c.reading = reading{}
@@ -404,7 +444,7 @@ func (s *Sampler) Close() {
 	}
 }
 
-// Sample reads the CPU time of every container and returns the line, newline
+// Sample reads the CPU time of every container, and whether it is frozen, and returns the line, newline
 // included, which is valid until the next call. Everything else is read when a
 // second has passed since it was, and when all is set, as it must be for the
 // first and the last sample; in between a line repeats it and says when it was
@@ -449,6 +489,7 @@ func (s *Sampler) Sample(all bool) ([]byte, error) {
 		b = number(b, `{"cpu":`, int64(h.CPU[i].CPU))
 		b = number(b, `,"busy_us":`, h.CPU[i].Busy)
 		b = number(b, `,"steal_us":`, h.CPU[i].Steal)
+		b = number(b, `,"irq_us":`, h.CPU[i].IRQ)
 		b = append(b, '}')
 	}
 	b = number(b, `],"load1":`, s.load1/100)

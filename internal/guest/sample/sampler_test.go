@@ -126,11 +126,11 @@ func TestV2(t *testing.T) {
 	x := sample(t, root, proc, Target{"app", v2App}, Target{"db", v2DB}, Target{"user", v2User})
 	check(t, "cgroupfs driver", x.Containers["app"], map[string]int64{
 		"usage_us": 778533, "user_us": 137699, "system_us": 640834, "nr_periods": 18, "nr_throttled": 11, "throttled_us": 319531,
-		"memory": 20480, "anon": 16384, "peak": 278528, "read_bytes": 0, "write_bytes": 0, "pressure_some_us": 889647, "pressure_full_us": 590084,
+		"memory": 20480, "anon": 16384, "peak": 278528, "read_bytes": 0, "write_bytes": 0, "pressure_some_us": 889647, "pressure_full_us": 590084, "frozen": 0,
 	})
 	check(t, "systemd driver", x.Containers["db"], map[string]int64{
 		"usage_us": 1205424, "user_us": 116030, "system_us": 1089394, "nr_periods": 0, "nr_throttled": 0, "throttled_us": 0,
-		"memory": 42356736, "anon": 36974592, "peak": 42541056, "read_bytes": 3932160, "write_bytes": 1048576, "pressure_some_us": 1012132, "pressure_full_us": 543038,
+		"memory": 42356736, "anon": 36974592, "peak": 42541056, "read_bytes": 3932160, "write_bytes": 1048576, "pressure_some_us": 1012132, "pressure_full_us": 543038, "frozen": 0,
 	})
 	// A rootless engine has no cpu and no io controller: no throttling, no I/O.
 	user := x.Containers["user"]
@@ -145,7 +145,7 @@ func TestV2(t *testing.T) {
 		}
 	}
 	if h := x.Host; h.CPUs != 2 || len(h.PerCPU) != 2 || h.TotalUS != 12_520_000 || h.IdleUS != 6_610_000 || h.Load1 != 0.48 ||
-		h.PerCPU[1] != (cgroup.CPU{CPU: 1, BusyUS: 3_070_000}) {
+		h.PerCPU[1] != (cgroup.CPU{CPU: 1, BusyUS: 3_070_000, IRQUS: 80_000}) {
 		t.Errorf("host: %+v", h)
 	}
 }
@@ -171,7 +171,7 @@ func TestHybrid(t *testing.T) {
 	app := map[string]int64{
 		"usage_us": 880385, "user_us": 835429, "system_us": 44956, "nr_periods": 34, "nr_throttled": 3, "throttled_us": 15928,
 		"memory": *x.Containers["app"].Memory, "anon": *x.Containers["app"].Anon, "peak": *x.Containers["app"].Peak,
-		"pressure_some_us": 1611907, "pressure_full_us": 1443701,
+		"pressure_some_us": 1611907, "pressure_full_us": 1443701, "frozen": 0,
 	}
 	check(t, "app", x.Containers["app"], app)
 	if v := x.Containers["db"].Anon; v == nil || *v < 32<<20 || *v > 40<<20 {
@@ -216,7 +216,7 @@ func TestCounterWithoutFileIsAbsent(t *testing.T) {
 	c := sample(t, root, proc, Target{"db", v2DB}).Containers["db"]
 	check(t, "db", c, map[string]int64{
 		"usage_us": 1205424, "user_us": 116030, "system_us": 1089394, "nr_periods": 0, "nr_throttled": 0, "throttled_us": 0,
-		"memory": 42356736, "anon": 36974592,
+		"memory": 42356736, "anon": 36974592, "frozen": 0,
 	})
 
 	root, proc = tree(t, "v1")
@@ -309,6 +309,78 @@ func TestSlowCounters(t *testing.T) {
 	s.slowMono -= int64(slowEvery)
 	if fourth := read(false); *fourth.Containers["app"].Memory != 54321 {
 		t.Errorf("memory was not read after a second: %d", *fourth.Containers["app"].Memory)
+	}
+}
+
+// TestWhatLiesAbove: the CPU quota of a cgroup above the container's holds it back
+// and is counted there alone.
+func TestWhatLiesAbove(t *testing.T) {
+	for _, c := range []struct {
+		layout      string
+		pid         int
+		file, words string
+	}{
+		{"v2", v2App, "docker/cpu.stat", "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 40\nnr_throttled 12\nthrottled_usec 4600000\n"},
+		{"v1", v1App, "cpu,cpuacct/docker/cpu.stat", "nr_periods 40\nnr_throttled 12\nthrottled_time 4600000000\n"},
+		{"hybrid", hyApp, "cpu/docker/cpu.stat", "nr_periods 40\nnr_throttled 12\nthrottled_time 4600000000\n"},
+	} {
+		root, proc := tree(t, c.layout)
+		before := sample(t, root, proc, Target{"app", c.pid}).Containers["app"]
+		if before.AboveThrottledUS != nil {
+			t.Errorf("%s: %d µs above where nothing counts", c.layout, *before.AboveThrottledUS)
+		}
+		if err := os.WriteFile(filepath.Join(root, c.file), []byte(c.words), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(root, proc, []Target{{"app", c.pid}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, all := range []bool{true, false, true} { // the same each time: nothing adds up
+			line, err := s.Sample(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after := decode(t, line).Containers["app"]
+			if after.AboveThrottledUS == nil || *after.AboveThrottledUS != 4_600_000 || *after.ThrottledUS != *before.ThrottledUS {
+				t.Errorf("%s: %v above, %d in the container, which was %d", c.layout, after.AboveThrottledUS, *after.ThrottledUS, *before.ThrottledUS)
+			}
+		}
+		s.Close()
+	}
+}
+
+// TestFrozenIsReadForEachSample: a pause of a tenth of a second is not missed.
+func TestFrozenIsReadForEachSample(t *testing.T) {
+	for layout, c := range map[string]struct {
+		pid            int
+		file, is, isnt string
+	}{
+		"v2":     {v2App, "docker/" + appID + "/cgroup.events", "populated 1\nfrozen 1\n", "populated 1\nfrozen 0\n"},
+		"hybrid": {hyApp, "freezer/docker/a4b9f676bba03309734f6f229433e8467dafb94b063cc7ba74110efb9aab50e8/freezer.state", "FROZEN\n", "THAWED\n"},
+	} {
+		root, proc := tree(t, layout)
+		s, err := Open(root, proc, []Target{{"app", c.pid}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int64{0, 1, 0} {
+			text := c.isnt
+			if want == 1 {
+				text = c.is
+			}
+			if err := os.WriteFile(filepath.Join(root, c.file), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			line, err := s.Sample(i == 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := decode(t, line).Containers["app"].Frozen; got == nil || *got != want {
+				t.Errorf("%s, sample %d: frozen is %v, want %d", layout, i, got, want)
+			}
+		}
+		s.Close()
 	}
 }
 
