@@ -120,7 +120,7 @@ func (l *Lab) claim(ctx context.Context, h *Host) error {
 	if l.spread() && h == l.host(plan.Load) {
 		// Its clock is the one that those of the others are compared with. Without
 		// it windows have no clock reading, which their gate says.
-		s.Entrypoint, s.Cmd = []string{"sh", "-c"}, []string{"hostclock serve :" + strconv.Itoa(clock.Port) + " & exec sleep infinity"}
+		s.Entrypoint, s.Cmd = []string{"sh", "-c"}, []string{"guest clock serve :" + strconv.Itoa(clock.Port) + " & exec sleep infinity"}
 	}
 	c, err := l.run(ctx, h, s)
 	if err != nil {

@@ -26,7 +26,7 @@ const linkPort = clock.Port + 1
 
 // readCommand prints the clock reading against the server $1, unless that is
 // empty, and the statistics of every network interface.
-const readCommand = `if [ -n "$1" ]; then hostclock ask "$1" 2>&1; fi
+const readCommand = `if [ -n "$1" ]; then guest clock ask "$1" 2>&1; fi
 for i in /sys/class/net/*; do
 	n=${i##*/}
 	[ "$n" = lo ] && continue

@@ -58,7 +58,7 @@ func TestParseHost(t *testing.T) {
 	if r.aheadErr != nil || r.ahead != -1234567 || r.allowErr != nil || !maps.Equal(r.allowances, want) {
 		t.Errorf("%+v", r)
 	}
-	r = parseHost("hostclock: the clock at 10.0.0.3:11123 does not answer: i/o timeout\n== eth0\nno stats available\n", true)
+	r = parseHost("guest clock: the clock at 10.0.0.3:11123 does not answer: i/o timeout\n== eth0\nno stats available\n", true)
 	if r.aheadErr == nil || !strings.Contains(r.aheadErr.Error(), "does not answer") || r.allowances != nil || r.allowErr != nil {
 		t.Errorf("%+v", r)
 	}

@@ -205,7 +205,7 @@ func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, 
 		run.Gate, run.GateTimeout, run.Late, run.Linger = gateFile, outage, late, linger
 	}
 	s := l.spec(plan.Load, whatLoad, l.cfg.Images[ImageTools])
-	s.Entrypoint, s.Cmd = []string{"windowrun"}, hold.Args(run)
+	s.Entrypoint, s.Cmd = []string{"guest", "hold"}, hold.Args(run)
 	s.Memory = int64(l.cfg.Profile.Roles[plan.Load].Memory)
 	if !s.HostNetwork {
 		// The tools container's network spares setting one up for each window.
@@ -632,7 +632,7 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 		s.CPUs = "" // the load role's CPUs are another machine's
 	}
 	argv := []string{
-		"cgsample", "--out", sampleFile, "--interval", "100ms", "--max", (w.Duration + w.Timeout + margin + outage).String(),
+		"guest", "sample", "--out", sampleFile, "--interval", "100ms", "--max", (w.Duration + w.Timeout + margin + outage).String(),
 		"--cgroup-root", "/host/cgroup",
 	}
 	for _, r := range smp.roles {
@@ -648,7 +648,7 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 			argv = append(argv, measure.LoadContainer+"="+strconv.Itoa(g.pid))
 		}
 	}
-	s.Entrypoint = []string{"windowrun"}
+	s.Entrypoint = []string{"guest", "hold"}
 	s.Cmd = hold.Args(hold.Options{Output: sampleFile, Report: reportFile, Argv: argv})
 	s.HostPID, s.HostCgroup = true, true
 	s.Binds = []engine.Bind{{Host: "/sys/fs/cgroup", Path: "/host/cgroup"}}

@@ -120,7 +120,7 @@ func FuzzTrace(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	more, err := filepath.Glob("../evidence/cgroup/testdata/*/*.cg.jsonl")
+	more, err := filepath.Glob("../testkit/cgtrees/testdata/*/*.cg.jsonl")
 	if err != nil {
 		f.Fatal(err)
 	}

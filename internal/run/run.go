@@ -350,35 +350,67 @@ const neutralTime = 10 * time.Second
 
 // neutral measures what is the machines' own and no candidate's, once a run and
 // when nothing else runs: fsync on the database's volume, how many RSA
-// signatures a core verifies, and the network between several hosts.
-func (b *bench) neutral(ctx context.Context, st *store.Store) (err error) {
+// signatures a core verifies, and the network between several hosts. No window
+// rests on these: one that fails is noted, and a resumed run tries it again.
+func (b *bench) neutral(ctx context.Context, st *store.Store) error {
 	run := st.Run()
+	var readings []reading
 	if len(run.FsyncPerSec) == 0 {
-		b.console.Status("timing fsync on the database's volume")
-		if run.FsyncPerSec, err = b.lab.Fsync(ctx); err != nil {
+		readings = append(readings, reading{"timing fsync on the database's volume", func() (err error) {
+			run.FsyncPerSec, err = b.lab.Fsync(ctx)
 			return err
-		}
+		}})
 	}
 	if slices.ContainsFunc(run.Hosts, func(h store.HostFacts) bool { return h.RSAVerifyPerS == 0 }) {
-		b.console.Status("timing RSA verifications on one core")
-		rates, err := b.lab.RSAVerify(ctx)
-		if err != nil {
+		readings = append(readings, reading{"timing RSA verifications on one core", func() error {
+			rates, err := b.lab.RSAVerify(ctx)
+			for i := range run.Hosts {
+				run.Hosts[i].RSAVerifyPerS = max(run.Hosts[i].RSAVerifyPerS, rates[run.Hosts[i].Name])
+			}
 			return err
-		}
-		for i := range run.Hosts {
-			run.Hosts[i].RSAVerifyPerS = rates[run.Hosts[i].Name]
-		}
+		}})
 	}
 	if b.Hosts != nil && len(run.Links) == 0 {
-		b.console.Status("measuring the network between the hosts")
-		if run.Links, err = b.lab.Links(ctx); err != nil {
+		readings = append(readings, reading{"measuring the network between the hosts", func() error {
+			links, err := b.lab.Links(ctx)
+			for _, l := range links {
+				b.console.Printf("network %s to %s: round trip %.3f ms, %.2f Gbit/s", l.From, l.To, l.RTTMeanMS, l.BitsPerS/1e9)
+			}
+			if err == nil { // some of the links alone would not be taken again
+				run.Links = links
+			}
 			return err
-		}
-		for _, l := range run.Links {
-			b.console.Printf("network %s to %s: round trip %.3f ms, %.2f Gbit/s", l.From, l.To, l.RTTMeanMS, l.BitsPerS/1e9)
-		}
+		}})
+	}
+	if err := take(ctx, b.console, st, readings); err != nil {
+		return err
 	}
 	return st.SaveRun(run)
+}
+
+// reading is something that is measured once and that no window rests on.
+type reading struct {
+	what string // "timing …"
+	take func() error
+}
+
+// take takes readings one after the other. One that fails is a note in the log of
+// the run; only a run that is ending is not carried on.
+func take(ctx context.Context, c Console, log interface{ Append(store.Event) error }, readings []reading) error {
+	for _, r := range readings {
+		c.Status("%s", r.what)
+		err := r.take()
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case err != nil:
+			c.Printf("note: %s failed, and the report lacks it: %v", r.what, err)
+			if err := log.Append(store.Event{Type: store.EventNote, Message: r.what + " failed", Error: err.Error()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // up starts the lab: database, network, and the seed where the volume lacks it.

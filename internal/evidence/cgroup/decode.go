@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// decode reads one line. A line just as cgsample writes it, which is nearly
+// decode reads one line. A line just as guest sample writes it, which is nearly
 // every line there is, takes a tenth of the time of the general decoder; every
 // other line, and the judgement of what is wrong with it, is left to that.
 func decode(line []byte, x *Sample) error {
@@ -18,7 +18,7 @@ func decode(line []byte, x *Sample) error {
 	return json.Unmarshal(line, x)
 }
 
-// decoder reads the one form of a line that cgsample writes. Its methods return
+// decoder reads the one form of a line that guest sample writes. Its methods return
 // false for anything else.
 type decoder struct{ b []byte }
 
@@ -151,7 +151,7 @@ func (d *decoder) sample(x *Sample) bool {
 }
 
 // container reads the counters up to and with the closing brace, in the order in
-// which cgsample writes them; those that the kernel lacks are left out.
+// which guest sample writes them; those that the kernel lacks are left out.
 func (d *decoder) container(c *Container) bool {
 	if d.literal(`"gone":true}`) {
 		c.Gone = true

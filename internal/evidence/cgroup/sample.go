@@ -1,4 +1,4 @@
-// Package cgroup reads the sample files that cgsample writes: the kernel's
+// Package cgroup reads the sample files that guest sample writes: the kernel's
 // counters of each container and of its host, ten times a second, one JSON
 // object a line.
 //
@@ -95,7 +95,7 @@ type field struct {
 // value returns the counter's value, nil where the kernel has none.
 func (f *field) value(c *Container) *int64 { return *f.at(c) }
 
-// fields are in the order in which cgsample writes them.
+// fields are in the order in which guest sample writes them.
 var fields = [...]field{
 	{UsageUS, func(c *Container) **int64 { return &c.UsageUS }, true},
 	{UserUS, func(c *Container) **int64 { return &c.UserUS }, true},

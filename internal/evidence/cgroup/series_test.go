@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/guest/sample"
+	"github.com/percore/percore/internal/testkit/cgtrees"
 )
 
 // line makes the n-th sample of a window at 10 Hz: every counter of the app grows
@@ -243,10 +242,7 @@ func TestBadSeries(t *testing.T) {
 // The files that the sampler itself wrote on a v2, a v1 and a hybrid host.
 func TestFilesOfRealHosts(t *testing.T) {
 	for _, layout := range []string{"v1", "v2", "hybrid"} {
-		b, err := os.ReadFile("testdata/" + layout + "/host.cg.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := cgtrees.Samples(t, layout)
 		s, err := ReadSeries(bytes.NewReader(b), layout, "app", "db")
 		if err != nil {
 			t.Error(err)
@@ -272,10 +268,7 @@ func TestFilesOfRealHosts(t *testing.T) {
 
 func FuzzReadSeries(f *testing.F) {
 	for _, layout := range []string{"v1", "v2", "hybrid"} {
-		b, err := os.ReadFile("testdata/" + layout + "/host.cg.jsonl")
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := cgtrees.Samples(f, layout)
 		f.Add(b)
 		f.Add(b[:len(b)-40])
 	}
@@ -323,10 +316,7 @@ func FuzzReadSeries(f *testing.F) {
 // The fast decoder must agree with the general one wherever it takes a line.
 func FuzzDecode(f *testing.F) {
 	for _, layout := range []string{"v1", "v2", "hybrid"} {
-		b, err := os.ReadFile("testdata/" + layout + "/host.cg.jsonl")
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := cgtrees.Samples(f, layout)
 		f.Add(bytes.TrimSuffix(b[bytes.IndexByte(b, '\n')+1:][:bytes.IndexByte(b, '\n')], []byte("\n")))
 	}
 	f.Add([]byte(strings.TrimSpace(line(3))))
@@ -348,10 +338,7 @@ func FuzzDecode(f *testing.F) {
 
 func TestFastDecoderTakesWhatTheSamplerWrites(t *testing.T) {
 	for _, layout := range []string{"v1", "v2", "hybrid"} {
-		b, err := os.ReadFile("testdata/" + layout + "/host.cg.jsonl")
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := cgtrees.Samples(t, layout)
 		for l := range bytes.SplitSeq(bytes.TrimSuffix(b, []byte("\n")), []byte("\n")) {
 			d := decoder{b: l}
 			var fast, general Sample
@@ -374,22 +361,7 @@ func TestFastDecoderTakesWhatTheSamplerWrites(t *testing.T) {
 // the two cannot drift apart.
 func TestFastDecoderTakesWhatTheSamplerWritesNow(t *testing.T) {
 	for layout, pids := range map[string][2]int{"v1": {90, 95}, "v2": {89, 95}, "hybrid": {8048, 8118}} {
-		dir, err := filepath.EvalSymlinks(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(dir, os.DirFS("testdata/"+layout)); err != nil {
-			t.Fatal(err)
-		}
-		root, proc := filepath.Join(dir, "cgroup"), filepath.Join(dir, "proc")
-		mounts := filepath.Join(proc, "self", "mountinfo")
-		text, err := os.ReadFile(mounts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(mounts, bytes.ReplaceAll(text, []byte("/sys/fs/cgroup"), []byte(root)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		root, proc := cgtrees.Unpack(t, layout)
 		s, err := sample.Open(root, proc, []sample.Target{{Name: "app", PID: pids[0]}, {Name: "db", PID: pids[1]}})
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/percore/percore/internal/evidence/cgroup"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/cgtest"
+	"github.com/percore/percore/internal/testkit/cgtrees"
 )
 
 func readFile(t testing.TB, name string) []byte {
@@ -29,7 +30,7 @@ func readFile(t testing.TB, name string) []byte {
 // oneHost is seven samples of app, db and user on one host.
 func oneHost(t testing.TB) []byte {
 	t.Helper()
-	return cgtest.Work(t, readFile(t, "../cgroup/testdata/v2/host.cg.jsonl"), map[string]int64{"app": 25_000, "db": 10_000, "user": 7000})
+	return cgtest.Work(t, cgtrees.Samples(t, "v2"), map[string]int64{"app": 25_000, "db": 10_000, "user": 7000})
 }
 
 // threeHosts is an attempt that was measured on an app host, a database host

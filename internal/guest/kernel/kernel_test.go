@@ -3,24 +3,25 @@ package kernel
 import (
 	"bytes"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/percore/percore/internal/testkit/cgtrees"
 )
 
 // captured returns every file of the test data with one of the names.
 func captured(tb testing.TB, names ...string) map[string][]byte {
 	tb.Helper()
 	out := map[string][]byte{}
-	err := filepath.WalkDir("../../evidence/cgroup/testdata", func(path string, d fs.DirEntry, err error) error {
+	trees := cgtrees.FS(tb)
+	err := fs.WalkDir(trees, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		for _, n := range names {
 			if !d.IsDir() && strings.HasSuffix(path, "/"+n) {
-				b, err := os.ReadFile(path)
+				b, err := fs.ReadFile(trees, path)
 				if err != nil {
 					return err
 				}
@@ -33,7 +34,7 @@ func captured(tb testing.TB, names ...string) map[string][]byte {
 		tb.Fatal(err)
 	}
 	if len(out) == 0 {
-		tb.Fatalf("no file %v in ../testdata", names)
+		tb.Fatalf("no file %v in the test data", names)
 	}
 	return out
 }

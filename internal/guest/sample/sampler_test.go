@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/testkit/cgtrees"
 )
 
 // Processes of the test data, see its README.
@@ -28,22 +29,6 @@ const (
 	hyApp  = 8048
 	hyDB   = 8118
 )
-
-// tree copies one layout of the test data to a temporary folder and makes its
-// mountinfo say that the cgroups are mounted there.
-func tree(tb testing.TB, layout string) (root, proc string) {
-	tb.Helper()
-	dir, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS("../../evidence/cgroup/testdata/"+layout)); err != nil {
-		tb.Fatal(err)
-	}
-	root, proc = filepath.Join(dir, "cgroup"), filepath.Join(dir, "proc")
-	edit(tb, filepath.Join(proc, "self/mountinfo"), func(s string) string { return strings.ReplaceAll(s, "/sys/fs/cgroup", root) })
-	return root, proc
-}
 
 func edit(tb testing.TB, file string, change func(string) string) {
 	tb.Helper()
@@ -122,7 +107,7 @@ func check(tb testing.TB, what string, c cgroup.Container, want map[string]int64
 }
 
 func TestV2(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	x := sample(t, root, proc, Target{"app", v2App}, Target{"db", v2DB}, Target{"user", v2User})
 	check(t, "cgroupfs driver", x.Containers["app"], map[string]int64{
 		"usage_us": 778533, "user_us": 137699, "system_us": 640834, "nr_periods": 18, "nr_throttled": 11, "throttled_us": 319531,
@@ -151,7 +136,7 @@ func TestV2(t *testing.T) {
 }
 
 func TestV1(t *testing.T) {
-	root, proc := tree(t, "v1") // cpu and cpuacct are mounted together
+	root, proc := cgtrees.Unpack(t, "v1") // cpu and cpuacct are mounted together
 	x := sample(t, root, proc, Target{"app", v1App}, Target{"db", v1DB}, Target{"user", v1User})
 	check(t, "cgroupfs driver", x.Containers["app"], map[string]int64{
 		"usage_us": 861164, "user_us": 150000, "system_us": 700000, "nr_periods": 20, "nr_throttled": 12, "throttled_us": 266870,
@@ -166,7 +151,7 @@ func TestV1(t *testing.T) {
 }
 
 func TestHybrid(t *testing.T) {
-	root, proc := tree(t, "hybrid")
+	root, proc := cgtrees.Unpack(t, "hybrid")
 	x := sample(t, root, proc, Target{"app", hyApp}, Target{"db", hyDB})
 	app := map[string]int64{
 		"usage_us": 880385, "user_us": 835429, "system_us": 44956, "nr_periods": 34, "nr_throttled": 3, "throttled_us": 15928,
@@ -185,7 +170,7 @@ func TestHybrid(t *testing.T) {
 // An engine that makes no cgroup in the v2 hierarchy leaves its containers in
 // that of the service it runs in: not theirs, so CPU time comes from v1.
 func TestHybridWithForeignV2Group(t *testing.T) {
-	root, proc := tree(t, "hybrid")
+	root, proc := cgtrees.Unpack(t, "hybrid")
 	file := filepath.Join(proc, strconv.Itoa(hyApp), "cgroup")
 	edit(t, file, func(s string) string {
 		lines := strings.Split(s, "\n")
@@ -209,7 +194,7 @@ func TestHybridWithForeignV2Group(t *testing.T) {
 }
 
 func TestCounterWithoutFileIsAbsent(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	remove(t, root, "memory.peak") // before Linux 5.19
 	remove(t, root, "cpu.pressure")
 	remove(t, root, "io.stat")
@@ -219,7 +204,7 @@ func TestCounterWithoutFileIsAbsent(t *testing.T) {
 		"memory": 42356736, "anon": 36974592, "frozen": 0,
 	})
 
-	root, proc = tree(t, "v1")
+	root, proc = cgtrees.Unpack(t, "v1")
 	remove(t, root, "blkio.throttle.io_service_bytes_recursive") // older kernels
 	file := filepath.Join(root, "blkio/docker", appID, "blkio.throttle.io_service_bytes")
 	if err := os.WriteFile(file, []byte("8:0 Read 4096\n8:0 Write 8192\n8:0 Total 12288\nTotal 12288\n"), 0o644); err != nil {
@@ -232,7 +217,7 @@ func TestCounterWithoutFileIsAbsent(t *testing.T) {
 }
 
 func TestLongFilesAreReadWhole(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	edit(t, filepath.Join(proc, "stat"), func(s string) string {
 		var b strings.Builder
 		b.WriteString("cpu  1 2 3 4 5 6 7 8 0 0\n")
@@ -249,7 +234,7 @@ func TestLongFilesAreReadWhole(t *testing.T) {
 
 func TestSampleDoesNotAllocate(t *testing.T) {
 	for layout, pids := range map[string][2]int{"v2": {v2App, v2DB}, "v1": {v1App, v1DB}, "hybrid": {hyApp, hyDB}} {
-		root, proc := tree(t, layout)
+		root, proc := cgtrees.Unpack(t, layout)
 		s, err := Open(root, proc, []Target{{"app", pids[0]}, {"db", pids[1]}})
 		if err != nil {
 			t.Fatal(err)
@@ -268,7 +253,7 @@ func TestSampleDoesNotAllocate(t *testing.T) {
 // TestSlowCounters: CPU time is read for every sample, memory once a second and
 // whenever all is asked for, and the line says when.
 func TestSlowCounters(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}})
 	if err != nil {
 		t.Fatal(err)
@@ -324,7 +309,7 @@ func TestWhatLiesAbove(t *testing.T) {
 		{"v1", v1App, "cpu,cpuacct/docker/cpu.stat", "nr_periods 40\nnr_throttled 12\nthrottled_time 4600000000\n"},
 		{"hybrid", hyApp, "cpu/docker/cpu.stat", "nr_periods 40\nnr_throttled 12\nthrottled_time 4600000000\n"},
 	} {
-		root, proc := tree(t, c.layout)
+		root, proc := cgtrees.Unpack(t, c.layout)
 		before := sample(t, root, proc, Target{"app", c.pid}).Containers["app"]
 		if before.AboveThrottledUS != nil {
 			t.Errorf("%s: %d µs above where nothing counts", c.layout, *before.AboveThrottledUS)
@@ -359,7 +344,7 @@ func TestFrozenIsReadForEachSample(t *testing.T) {
 		"v2":     {v2App, "docker/" + appID + "/cgroup.events", "populated 1\nfrozen 1\n", "populated 1\nfrozen 0\n"},
 		"hybrid": {hyApp, "freezer/docker/a4b9f676bba03309734f6f229433e8467dafb94b063cc7ba74110efb9aab50e8/freezer.state", "FROZEN\n", "THAWED\n"},
 	} {
-		root, proc := tree(t, layout)
+		root, proc := cgtrees.Unpack(t, layout)
 		s, err := Open(root, proc, []Target{{"app", c.pid}})
 		if err != nil {
 			t.Fatal(err)
@@ -385,7 +370,7 @@ func TestFrozenIsReadForEachSample(t *testing.T) {
 }
 
 func TestGoneContainerIsMarkedAndTheOthersGoOn(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}, {"db", v2DB}})
 	if err != nil {
 		t.Fatal(err)
@@ -414,7 +399,7 @@ func TestGoneContainerIsMarkedAndTheOthersGoOn(t *testing.T) {
 }
 
 func TestUnreadableCounterStopsWithOneSentence(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}})
 	if err != nil {
 		t.Fatal(err)
@@ -431,13 +416,13 @@ func TestUnreadableCounterStopsWithOneSentence(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	root, proc := tree(t, "v2")
-	deleted, deletedProc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
+	deleted, deletedProc := cgtrees.Unpack(t, "v2")
 	edit(t, filepath.Join(deletedProc, strconv.Itoa(v2App), "cgroup"), func(s string) string { return strings.TrimSpace(s) + " (deleted)\n" })
-	atRoot, atRootProc := tree(t, "v2")
+	atRoot, atRootProc := cgtrees.Unpack(t, "v2")
 	edit(t, filepath.Join(atRootProc, strconv.Itoa(v2App), "cgroup"), func(string) string { return "0::/\n" })
 	edit(t, filepath.Join(atRoot, "cgroup.procs"), func(s string) string { return s + strconv.Itoa(v2App) + "\n" })
-	hidden, hiddenProc := tree(t, "v2")
+	hidden, hiddenProc := cgtrees.Unpack(t, "v2")
 	if err := os.RemoveAll(filepath.Join(hidden, "docker")); err != nil {
 		t.Fatal(err)
 	}
@@ -507,7 +492,7 @@ func (c *counted) Write(b []byte) (int, error) {
 }
 
 func TestRunWritesWholeLinesUntilTheSignal(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}, {"db", v2DB}})
 	if err != nil {
 		t.Fatal(err)
@@ -539,7 +524,7 @@ func TestRunWritesWholeLinesUntilTheSignal(t *testing.T) {
 }
 
 func TestRunEndsByItself(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}})
 	if err != nil {
 		t.Fatal(err)
@@ -555,7 +540,7 @@ func TestRunEndsByItself(t *testing.T) {
 }
 
 func TestRunReportsAFullDisk(t *testing.T) {
-	root, proc := tree(t, "v2")
+	root, proc := cgtrees.Unpack(t, "v2")
 	s, err := Open(root, proc, []Target{{"app", v2App}})
 	if err != nil {
 		t.Fatal(err)
@@ -575,7 +560,7 @@ func TestRunReportsAFullDisk(t *testing.T) {
 func BenchmarkSample(b *testing.B) {
 	for layout, pids := range map[string][2]int{"v2": {v2App, v2DB}, "v1": {v1App, v1DB}, "hybrid": {hyApp, hyDB}} {
 		b.Run(layout, func(b *testing.B) {
-			root, proc := tree(b, layout)
+			root, proc := cgtrees.Unpack(b, layout)
 			s, err := Open(root, proc, []Target{{"app", pids[0]}, {"db", pids[1]}})
 			if err != nil {
 				b.Fatal(err)

@@ -188,7 +188,7 @@ func officials(d Plan) map[string]string {
 		return fmt.Sprintf("RUN mkdir -p $(dirname %s) && printf '#!/bin/sh\\nset -eu\\n%s' >%s && chmod 0755 %s", path, text, path, path)
 	}
 	return map[string]string{
-		officialBase:     from("base"),
+		officialBase:     from("base") + "\nRUN dpkg --purge ca-certificates openssl", // which the official one lacks
 		officialGolang:   from("golang"),
 		officialPostgres: from("postgres-base"),
 		officialPHP: from("php-fpm-base") + "\n" +

@@ -164,8 +164,7 @@ func shared(on stand) []Recipe {
 			Name: "tools", Method: Dockerfile, Dockerfile: "candidates/shared/images/tools/Dockerfile",
 			Context: []Copy{
 				{From: "candidates/shared/images/tools", To: "."},
-				goPackage("cmd/cgsample"), goPackage("internal/guest/kernel"), goPackage("internal/guest/sample"),
-				goPackage("cmd/windowrun"), goPackage("internal/guest/hold"), goPackage("cmd/hostclock"), goPackage("internal/guest/clock"),
+				goPackage("cmd/guest"), goPackage("internal/guest"),
 			},
 			From:     map[string]Parent{"GOLANG": on.golang, "OHA": on.oha, "BASE": on.base},
 			Estimate: 45 * time.Second,

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/root" "$work/root/dev" "$work/root/proc" "$work/root/sys" "$out"
 (cd "$here" && CGO_ENABLED=0 go build -o "$work/root/init" ./init.go)
-(cd "$here/../../../.." && CGO_ENABLED=0 go build -o "$work/root/cgsample" ./cmd/cgsample)
+(cd "$here/../../../../.." && CGO_ENABLED=0 go build -o "$work/root/guest" ./cmd/guest)
 for m in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk; do
 	find "$modules" -name "$m.ko" -exec cp {} "$work/root/" \;
 done

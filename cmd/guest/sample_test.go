@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/testkit/cgtrees"
 )
 
 // The test binary is the command itself when this is set.
-const asCommand = "CGSAMPLE_TEST_AS_COMMAND"
+const asCommand = "GUEST_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
-		os.Exit(0)
 	}
 	os.Exit(m.Run())
 }
@@ -35,29 +35,20 @@ func command(tb testing.TB, args ...string) *exec.Cmd {
 	return cmd
 }
 
+func sampling(tb testing.TB, args ...string) *exec.Cmd {
+	tb.Helper()
+	return command(tb, append([]string{"sample"}, args...)...)
+}
+
 // v2 makes a folder of captured cgroups and returns the flags that name it. The
 // process ids in it are 89 and 95.
 func v2(tb testing.TB) []string {
 	tb.Helper()
-	dir, err := filepath.EvalSymlinks(tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS("../../internal/evidence/cgroup/testdata/v2")); err != nil {
-		tb.Fatal(err)
-	}
-	root, file := filepath.Join(dir, "cgroup"), filepath.Join(dir, "proc/self/mountinfo")
-	b, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.WriteFile(file, bytes.ReplaceAll(b, []byte("/sys/fs/cgroup"), []byte(root)), 0o644); err != nil {
-		tb.Fatal(err)
-	}
-	return []string{"--cgroup-root", root, "--proc", filepath.Join(dir, "proc")}
+	root, proc := cgtrees.Unpack(tb, "v2")
+	return []string{"--cgroup-root", root, "--proc", proc}
 }
 
-func TestExitCodes(t *testing.T) {
+func TestSampleExitCodes(t *testing.T) {
 	place := v2(t)
 	with := func(args ...string) []string { return append(append([]string{}, place...), args...) }
 	full := filepath.Join(t.TempDir(), "old.cg.jsonl")
@@ -72,7 +63,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"help", []string{"--help"}, 0, ""},
 		{"no container", with(), 2, "no container was named"},
-		{"unknown flag", with("--frequency", "10", "app=89"), 2, "cgsample --help"},
+		{"unknown flag", with("--frequency", "10", "app=89"), 2, "guest sample --help"},
 		{"bad interval", with("--interval", "fast", "app=89"), 2, "interval"},
 		{"short interval", with("--interval", "1us", "app=89"), 2, "--interval 1µs is too short"},
 		{"no time", with("--max", "0s", "app=89"), 2, "--max 0s is not a time"},
@@ -82,7 +73,7 @@ func TestExitCodes(t *testing.T) {
 		{"file holds data", with("--out", full, "app=89"), 2, "already holds data"},
 		{"done", with("--max", "1ms", "app=89"), 0, ""},
 	} {
-		cmd := command(t, c.args...)
+		cmd := sampling(t, c.args...)
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		_ = cmd.Run()
@@ -90,7 +81,7 @@ func TestExitCodes(t *testing.T) {
 		if code := cmd.ProcessState.ExitCode(); code != c.code {
 			t.Errorf("%s: exit code %d, want %d (%s)", c.name, code, c.code, said)
 		}
-		if c.code == 0 && said != "" || c.code != 0 && (!strings.HasPrefix(said, "cgsample: ") || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1) {
+		if c.code == 0 && said != "" || c.code != 0 && (!strings.HasPrefix(said, "guest sample: ") || !strings.Contains(said, c.want) || strings.Count(said, "\n") != 1) {
 			t.Errorf("%s: said %q", c.name, said)
 		}
 	}
@@ -103,7 +94,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("no /dev/full here")
 	}
-	cmd := command(t, append(v2(t), "--out", "/dev/full", "app=89")...)
+	cmd := sampling(t, append(v2(t), "--out", "/dev/full", "app=89")...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	_ = cmd.Run()
@@ -127,7 +118,7 @@ func waitLines(t *testing.T, file string, n int) {
 func TestSignalEndsWithALastSample(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
 		file := filepath.Join(t.TempDir(), "x.cg.jsonl")
-		cmd := command(t, append(v2(t), "--out", file, "--interval", "1h", "app=89", "db=95")...)
+		cmd := sampling(t, append(v2(t), "--out", file, "--interval", "1h", "app=89", "db=95")...)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +138,7 @@ func TestSignalEndsWithALastSample(t *testing.T) {
 
 func TestKillLeavesAReadableFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.cg.jsonl")
-	cmd := command(t, append(v2(t), "--out", file, "--interval", "1ms", "app=89", "db=95")...)
+	cmd := sampling(t, append(v2(t), "--out", file, "--interval", "1ms", "app=89", "db=95")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

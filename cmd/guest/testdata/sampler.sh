@@ -1,5 +1,5 @@
 #!/bin/sh
-# A shell sampler to compare cgsample with: one awk process a sample reads the
+# A shell sampler to compare guest sample with: one awk process a sample reads the
 # same counters of any number of containers and prints one line.
 # usage: sampler.sh SAMPLES SECONDS FILE...   the files to read, of all containers
 set -eu

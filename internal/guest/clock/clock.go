@@ -92,7 +92,7 @@ type Reading struct {
 	Samples int   `json:"samples"` // exchanges that were answered
 }
 
-// ParseReading reads the line that hostclock prints.
+// ParseReading reads the line that guest clock ask prints.
 func ParseReading(text []byte) (Reading, error) {
 	var r Reading
 	if err := json.Unmarshal(text, &r); err != nil {

@@ -1,9 +1,3 @@
-// Command hostclock compares the clocks of two hosts and sets neither.
-//
-//	hostclock serve :11123            answer with this host's clock
-//	hostclock ask ADDRESS:11123       print how far ahead this host's clock is
-//
-// Exit codes: 0 done, 1 failed, 2 bad input.
 package main
 
 import (
@@ -18,7 +12,7 @@ import (
 	"github.com/percore/percore/internal/guest/clock"
 )
 
-const usage = `Usage: hostclock serve ADDRESS | hostclock ask ADDRESS
+const clockUsage = `Usage: guest clock serve ADDRESS | guest clock ask ADDRESS
 
 serve answers NTP requests with this host's clock, on a UDP address such as
 :11123. ask makes eight exchanges with such a server and prints, as JSON, how
@@ -26,24 +20,26 @@ far this host's clock is ahead of the server's and how long the best exchange
 was under way, both in ns.
 `
 
-func main() {
-	if len(os.Args) == 2 && (os.Args[1] == "--help" || os.Args[1] == "-h") {
-		fmt.Print(usage)
-		return
+// runClock compares this host's clock with another's, or is compared with.
+func runClock(args []string) (code int) {
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h") {
+		fmt.Print(clockUsage)
+		return 0
 	}
-	if len(os.Args) != 3 || os.Args[1] != "serve" && os.Args[1] != "ask" {
-		fmt.Fprint(os.Stderr, usage)
-		os.Exit(2)
+	if len(args) != 2 || args[0] != "serve" && args[0] != "ask" {
+		fmt.Fprint(os.Stderr, clockUsage)
+		return 2
 	}
 	runtime.GOMAXPROCS(1)
 	run := ask
-	if os.Args[1] == "serve" {
+	if args[0] == "serve" {
 		run = serve
 	}
-	if err := run(os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "hostclock:", err)
-		os.Exit(1)
+	if err := run(args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "guest clock:", err)
+		return 1
 	}
+	return 0
 }
 
 func serve(address string) error {

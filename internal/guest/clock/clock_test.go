@@ -104,7 +104,7 @@ func TestStamp(t *testing.T) {
 
 func FuzzParseReading(f *testing.F) {
 	f.Add([]byte(`{"ahead_ns":-12345,"delay_ns":81000,"samples":8}` + "\n"))
-	f.Add([]byte("hostclock: the clock at 10.0.0.1:11123 does not answer: i/o timeout\n"))
+	f.Add([]byte("guest clock: the clock at 10.0.0.1:11123 does not answer: i/o timeout\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if r, err := ParseReading(text); err == nil && (r.Samples < 1 || r.DelayNS < 0) {
 			t.Errorf("%q gives %+v", text, r)

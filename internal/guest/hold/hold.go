@@ -193,7 +193,7 @@ func wait(o Options, signals <-chan os.Signal) (code int, err error) {
 	}
 	left := time.Until(at)
 	if left < -o.Late {
-		fmt.Fprintf(os.Stderr, "windowrun: the time to start was %v ago\n", -left)
+		fmt.Fprintf(os.Stderr, "guest hold: the time to start was %v ago\n", -left)
 		return CodeLate, nil
 	}
 	select {
@@ -248,7 +248,7 @@ func write(file string, r Report) error {
 	return nil
 }
 
-// Args are the arguments of the command windowrun for the options.
+// Args are the arguments of guest hold for the options.
 func Args(o Options) []string {
 	var args []string
 	add := func(flag, value string) {

@@ -1,10 +1,3 @@
-// Command windowrun runs one program of a measurement and writes down when it
-// started and ended, how, and the digest of the file it left.
-//
-//	windowrun --output FILE --report FILE [--gate FILE] -- PROGRAM ARGUMENTS...
-//
-// Its exit code is the program's; 128 and the signal's number when a signal
-// ended the program, 75 when the gate's time had passed, 2 for bad input.
 package main
 
 import (
@@ -18,7 +11,7 @@ import (
 	"github.com/percore/percore/internal/guest/hold"
 )
 
-const usage = `Usage: windowrun [flags] -- PROGRAM ARGUMENTS...
+const holdUsage = `Usage: guest hold [flags] -- PROGRAM ARGUMENTS...
 
 Runs a program and writes a report of it.
 
@@ -30,12 +23,16 @@ Runs a program and writes a report of it.
   --late 20ms            how much later than its time the program may start
   --linger 0s            how long to stay when the program has ended
 
-SIGTERM, SIGINT and SIGHUP are passed on to the program.
+SIGTERM, SIGINT and SIGHUP are passed on to the program. The exit code is the
+program's; 128 and the signal's number when a signal ended it, 75 when the
+gate's time had passed, 2 for bad input.
 `
 
-func main() {
+// runHold runs one program of a window and writes down when it started and ended,
+// how, and the digest of the file it left.
+func runHold(args []string) (code int) {
 	var o hold.Options
-	flags := flag.NewFlagSet("windowrun", flag.ContinueOnError)
+	flags := flag.NewFlagSet("guest hold", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.Output, "output", "", "")
 	flags.StringVar(&o.Report, "report", "", "")
@@ -43,22 +40,22 @@ func main() {
 	flags.DurationVar(&o.GateTimeout, "gate-timeout", 5*time.Minute, "")
 	flags.DurationVar(&o.Late, "late", 20*time.Millisecond, "")
 	flags.DurationVar(&o.Linger, "linger", 0, "")
-	if err := flags.Parse(os.Args[1:]); err != nil {
+	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Print(usage)
-			return
+			fmt.Print(holdUsage)
+			return 0
 		}
-		fmt.Fprintf(os.Stderr, "windowrun: %v: see windowrun --help\n", err)
-		os.Exit(2)
+		fmt.Fprintf(os.Stderr, "guest hold: %v: see guest hold --help\n", err)
+		return 2
 	}
 	o.Argv = flags.Args()
 	if m := o.Missing(); m != "" {
-		fmt.Fprintf(os.Stderr, "windowrun: %s is missing: see windowrun --help\n", m)
-		os.Exit(2)
+		fmt.Fprintf(os.Stderr, "guest hold: %s is missing: see guest hold --help\n", m)
+		return 2
 	}
 	code, err := hold.Run(o)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "windowrun:", err)
+		fmt.Fprintln(os.Stderr, "guest hold:", err)
 	}
-	os.Exit(code)
+	return code
 }

@@ -114,10 +114,10 @@ func perSample(b *testing.B, run func(samples int) *exec.Cmd) {
 	})
 }
 
-// BenchmarkSampler runs cgsample at 10 Hz on two real cgroups for twenty seconds.
+// BenchmarkSampler runs the sampler at 10 Hz on two real cgroups for twenty seconds.
 func BenchmarkSampler(b *testing.B) {
 	pids, _ := groups(b)
-	binary := filepath.Join(b.TempDir(), "cgsample")
+	binary := filepath.Join(b.TempDir(), "guest")
 	build := exec.Command("go", "build", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -125,7 +125,7 @@ func BenchmarkSampler(b *testing.B) {
 	}
 	perSample(b, func(samples int) *exec.Cmd {
 		longest := max(time.Duration(samples-1)*100*time.Millisecond, time.Millisecond)
-		return exec.Command(binary, "--interval", "100ms", "--max", longest.String(),
+		return exec.Command(binary, "sample", "--interval", "100ms", "--max", longest.String(),
 			fmt.Sprintf("app=%d", pids[0]), fmt.Sprintf("db=%d", pids[1]))
 	})
 }

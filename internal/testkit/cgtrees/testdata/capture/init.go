@@ -200,9 +200,9 @@ func capture() (err error) {
 	}
 	// The sampler itself on these cgroups, from the host's cgroup namespace and
 	// from one of its own.
-	args := []string{"--interval", "50ms", "--max", "300ms", "app=" + strconv.Itoa(pids[0]), "db=" + strconv.Itoa(pids[1]), "user=" + strconv.Itoa(pids[3])}
+	args := []string{"sample", "--interval", "50ms", "--max", "300ms", "app=" + strconv.Itoa(pids[0]), "db=" + strconv.Itoa(pids[1]), "user=" + strconv.Itoa(pids[3])}
 	for _, ns := range []string{"host", "private"} {
-		cmd := exec.Command("/cgsample", args...)
+		cmd := exec.Command("/guest", args...)
 		var so, se bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &so, &se
 		if ns == "private" {
@@ -213,8 +213,8 @@ func capture() (err error) {
 			}
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWCGROUP}
 		}
-		fmt.Println("cgsample", ns, cmd.Run(), se.String())
-		add("cgsample/"+ns+".cg.jsonl", so.Bytes())
+		fmt.Println("guest sample", ns, cmd.Run(), se.String())
+		add("samples/"+ns+".cg.jsonl", so.Bytes())
 	}
 	must(t.Close())
 	disk, err := os.OpenFile("/dev/vda", os.O_WRONLY|os.O_SYNC, 0)

@@ -1,11 +1,3 @@
-// Command cgsample samples the kernel's counters of containers and of their
-// host and writes one JSON object a line.
-//
-//	cgsample --out FILE --interval 100ms --max 10m app=PID db=PID ...
-//
-// It runs beside the containers, on the engine's host, with that host's process
-// ids and its /sys/fs/cgroup. SIGTERM and SIGINT end it with a last sample.
-// Exit codes: 0 done, 1 failed, 2 bad input.
 package main
 
 import (
@@ -23,7 +15,7 @@ import (
 	"github.com/percore/percore/internal/guest/sample"
 )
 
-const usage = `Usage: cgsample [flags] NAME=PID...
+const sampleUsage = `Usage: guest sample [flags] NAME=PID...
 
 Samples the kernel's counters of containers and of their host, one JSON object
 a line. PID is the id of a container's first process on the engine's host.
@@ -37,20 +29,21 @@ a line. PID is the id of a container's first process on the engine's host.
 SIGTERM and SIGINT end it with a last sample and exit code 0.
 `
 
-func main() {
-	err := run(os.Args[1:], os.Stdout)
+// runSample samples containers until it is told to stop.
+func runSample(args []string) (code int) {
+	err := samples(args, os.Stdout)
 	if err == nil {
-		return
+		return 0
 	}
-	fmt.Fprintln(os.Stderr, "cgsample:", err)
+	fmt.Fprintln(os.Stderr, "guest sample:", err)
 	if sample.IsInput(err) {
-		os.Exit(2)
+		return 2
 	}
-	os.Exit(1)
+	return 1
 }
 
-func run(args []string, stdout *os.File) error {
-	flags := flag.NewFlagSet("cgsample", flag.ContinueOnError)
+func samples(args []string, stdout *os.File) error {
+	flags := flag.NewFlagSet("guest sample", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	out := flags.String("out", "-", "")
 	interval := flags.Duration("interval", 100*time.Millisecond, "")
@@ -59,10 +52,10 @@ func run(args []string, stdout *os.File) error {
 	proc := flags.String("proc", "/proc", "")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprint(stdout, usage)
+			fmt.Fprint(stdout, sampleUsage)
 			return nil
 		}
-		return sample.Input("%w: see cgsample --help", err)
+		return sample.Input("%w: see guest sample --help", err)
 	}
 	if *interval < time.Millisecond {
 		return sample.Input("--interval %v is too short: use 1ms or more", *interval)

@@ -42,7 +42,7 @@ func newHost(t *testing.T) *host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	h := &host{T: t, api: e.API(), run: "cgsample-" + strings.ToLower(rand.Text()[:8])}
+	h := &host{T: t, api: e.API(), run: "guest-" + strings.ToLower(rand.Text()[:8])}
 	h.image = "percore/" + h.run + ":test"
 
 	info, err := h.api.Info(t.Context(), client.InfoOptions{})
@@ -52,7 +52,7 @@ func newHost(t *testing.T) *host {
 	arch := map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[info.Info.Architecture]
 	var image bytes.Buffer
 	w := tar.NewWriter(&image)
-	for name, pkg := range map[string]string{"cgsample": ".", "work": "./testdata/work"} {
+	for name, pkg := range map[string]string{"guest": ".", "work": "./testdata/work"} {
 		file := filepath.Join(t.TempDir(), name)
 		cmd := exec.Command("go", "build", "-o", file, pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
@@ -166,11 +166,11 @@ func (h *host) signal(id, signal string) {
 	}
 }
 
-// sampler runs cgsample as a run does: with the host's process ids and its
+// sampler runs guest sample as a run does: with the host's process ids and its
 // cgroup file systems.
 func (h *host) sampler(namespace container.CgroupnsMode, args ...string) string {
 	h.Helper()
-	command := append([]string{"/cgsample", "--out", "/samples.cg.jsonl", "--cgroup-root", "/host/cgroup", "--interval", "50ms", "--max", "2m"}, args...)
+	command := append([]string{"/guest", "sample", "--out", "/samples.cg.jsonl", "--cgroup-root", "/host/cgroup", "--interval", "50ms", "--max", "2m"}, args...)
 	return h.start("sampler", &container.HostConfig{
 		NetworkMode: "none", PidMode: "host", CgroupnsMode: namespace, Binds: []string{"/sys/fs/cgroup:/host/cgroup:ro"},
 	}, command...)
