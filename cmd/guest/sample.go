@@ -22,6 +22,7 @@ a line. PID is the id of a container's first process on the engine's host.
 
   --out FILE          where to write; - is the standard output (default -)
   --interval 100ms    time between two samples
+  --all 1s            time between two in which everything is read anew
   --max 10m           end after this time even without a signal
   --cgroup-root DIR   where the host's cgroups are mounted (default /sys/fs/cgroup)
   --proc DIR          the host's proc file system (default /proc)
@@ -47,6 +48,7 @@ func samples(args []string, stdout *os.File) error {
 	flags.SetOutput(io.Discard)
 	out := flags.String("out", "-", "")
 	interval := flags.Duration("interval", 100*time.Millisecond, "")
+	all := flags.Duration("all", sample.All, "")
 	longest := flags.Duration("max", 10*time.Minute, "")
 	root := flags.String("cgroup-root", "/sys/fs/cgroup", "")
 	proc := flags.String("proc", "/proc", "")
@@ -59,6 +61,9 @@ func samples(args []string, stdout *os.File) error {
 	}
 	if *interval < time.Millisecond {
 		return sample.Input("--interval %v is too short: use 1ms or more", *interval)
+	}
+	if *all <= 0 {
+		return sample.Input("--all %v is not a time: use for example 1s", *all)
 	}
 	if *longest <= 0 {
 		return sample.Input("--max %v is not a time: use for example 10m", *longest)
@@ -85,6 +90,7 @@ func samples(args []string, stdout *os.File) error {
 	if err != nil {
 		return err
 	}
+	s.ReadAll(*all)
 	defer s.Close()
 	file := stdout
 	if *out != "-" {

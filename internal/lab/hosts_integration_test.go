@@ -249,7 +249,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	took("generate 2 s, twice")
 	var skews []time.Duration
 	for range 2 {
-		gens, err := l.createLoads(ctx, w)
+		gens, err := l.createLoads(ctx, w, l.spread())
 		if err == nil {
 			err = l.startLoads(ctx, gens, false)
 		}

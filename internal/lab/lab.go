@@ -93,6 +93,7 @@ type Config struct {
 
 	// For tests only.
 	outFile string            // where the load generator writes
+	above   string            // cgroup that the server's container lies in; empty leaves it to the engine
 	scope   map[string]string // further labels on everything; other things are not looked at
 	infancy time.Duration     // in place of the constant
 	silence time.Duration     // the same

@@ -82,6 +82,7 @@ func (l *Lab) ServerHost() string { return l.address(plan.App, httpPort) }
 func (l *Lab) appSpec(image string) engine.Spec {
 	s := l.spec(plan.App, whatApp, image)
 	s.Memory = int64(l.cfg.Profile.Roles[plan.App].Memory)
+	s.CgroupParent = l.cfg.above
 	if !s.HostNetwork {
 		s.Aliases = []string{string(plan.App)}
 	}

@@ -44,6 +44,9 @@ const (
 	// everything there has gone on meanwhile.
 	outage = engine.Patience + 3*time.Minute
 
+	// sampleEvery is the time between two samples.
+	sampleEvery = 100 * time.Millisecond
+
 	// linger is how long a load generator's container stays when the generator
 	// has ended: two samples see it.
 	linger = 250 * time.Millisecond
@@ -125,7 +128,7 @@ func (l *Lab) Generate(ctx context.Context, s protocol.Server, w protocol.Load) 
 }
 
 func (l *Lab) generate(ctx context.Context, w protocol.Load, try int) (out [][]byte, err error) {
-	gens, err := l.createLoads(ctx, w)
+	gens, err := l.createLoads(ctx, w, l.spread())
 	defer func() { err = errors.Join(err, l.removeLoads(ctx, gens)) }()
 	if err != nil {
 		return nil, err
@@ -156,9 +159,10 @@ func (l *Lab) running(s protocol.Server) (*server, error) {
 	return srv, nil
 }
 
-// createLoads creates the load generators' containers; none is started. What
-// was created is returned beside an error.
-func (l *Lab) createLoads(ctx context.Context, w protocol.Load) ([]*generator, error) {
+// createLoads creates the load generators' containers; none is started. Held
+// ones wait for the gate when they are. What was created is returned beside an
+// error.
+func (l *Lab) createLoads(ctx context.Context, w protocol.Load, held bool) ([]*generator, error) {
 	hosts := l.loadHosts()
 	if err := CheckShares(w, len(hosts)); err != nil {
 		return nil, err
@@ -166,7 +170,7 @@ func (l *Lab) createLoads(ctx context.Context, w protocol.Load) ([]*generator, e
 	gens := make([]*generator, len(hosts))
 	var g errgroup.Group
 	for i, h := range hosts {
-		gens[i] = &generator{host: h, load: share(w, i, len(hosts)), held: l.spread()}
+		gens[i] = &generator{host: h, load: share(w, i, len(hosts)), held: held}
 		g.Go(func() (err error) { gens[i].c, err = l.createLoad(ctx, gens[i]); return err })
 	}
 	return gens, g.Wait()
@@ -512,7 +516,7 @@ func (l *Lab) measure(ctx context.Context, srv *server, w protocol.Load, try int
 	var hosts *readings
 	var prepare errgroup.Group
 	prepare.Go(func() (err error) {
-		if gens, err = l.createLoads(ctx, w); err != nil {
+		if gens, err = l.createLoads(ctx, w, true); err != nil { // so that the sampler is there before it sends
 			return err
 		}
 		return l.startLoads(ctx, gens, true)
@@ -611,7 +615,7 @@ func (l *Lab) serverGone(ctx context.Context, s *server) error {
 func (l *Lab) startSamplers(ctx context.Context, samplers []*sampler, srv *server, gens []*generator, w protocol.Load) error {
 	var g errgroup.Group
 	for _, s := range samplers {
-		if s.c != nil || gens == nil && l.spread() && slices.Contains(s.roles, plan.Load) {
+		if s.c != nil || gens == nil && slices.Contains(s.roles, plan.Load) {
 			continue
 		}
 		g.Go(func() (err error) {
@@ -632,7 +636,7 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 		s.CPUs = "" // the load role's CPUs are another machine's
 	}
 	argv := []string{
-		"guest", "sample", "--out", sampleFile, "--interval", "100ms", "--max", (w.Duration + w.Timeout + margin + outage).String(),
+		"guest", "sample", "--out", sampleFile, "--interval", sampleEvery.String(), "--all", readAll(w.Duration).String(), "--max", (w.Duration + w.Timeout + margin + outage).String(),
 		"--cgroup-root", "/host/cgroup",
 	}
 	for _, r := range smp.roles {
@@ -653,6 +657,12 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 	s.HostPID, s.HostCgroup = true, true
 	s.Binds = []engine.Bind{{Host: "/sys/fs/cgroup", Path: "/host/cgroup"}}
 	return l.create(ctx, smp.host, s)
+}
+
+// readAll is how often a sampler reads everything in a window: once a second, and
+// in a short window so often that there is something to compare within it.
+func readAll(window time.Duration) time.Duration {
+	return min(time.Second, max(sampleEvery, window/8))
 }
 
 // startSampler starts the sampler and waits for its first line.

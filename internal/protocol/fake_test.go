@@ -106,7 +106,14 @@ func (f *fakeLab) split(m *Measurement, lines []byte) {
 	m.CGroup = nil
 	for _, h := range spreadHosts {
 		offset := ahead[h.name]
-		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []plan.Role{h.role}, Lines: cgtest.Split(f.t, lines, cgtest.Host{
+		half := cgtest.Change(f.t, lines, func(s []cgroup.Sample) { // of the work of one CPU, on two
+			for i := range s {
+				for cpu := range s[i].Host.PerCPU {
+					s[i].Host.PerCPU[cpu].BusyUS /= 2
+				}
+			}
+		})
+		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []plan.Role{h.role}, Lines: cgtest.Split(f.t, half, cgtest.Host{
 			Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(offset * float64(time.Millisecond))})})
 		m.Hosts = append(m.Hosts, store.HostReading{Host: h.name, Roles: []plan.Role{h.role}, ClockOffsetMS: offset,
 			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
@@ -139,7 +146,7 @@ var spreadHosts = []struct {
 	from string // its container, in the lines of the one host
 }{{"app", plan.App, "app"}, {"db", plan.DB, "db"}, {"load", plan.Load, "app"}, {"load2", plan.Load, "db"}}
 
-// samplesFrom makes n samples, a tenth of a second apart, of two containers
+// samplesFrom makes n samples, a tenth of a second apart, of three containers
 // that use a quarter of a CPU each.
 func samplesFrom(t time.Time, n int) []cgroup.Sample {
 	var samples []cgroup.Sample
@@ -147,10 +154,10 @@ func samplesFrom(t time.Time, n int) []cgroup.Sample {
 		us := 25_000 * i
 		zero, anon := int64(0), int64(20<<20)
 		c := cgroup.Container{UsageUS: &us, ThrottledUS: &zero, NrThrottled: &zero, Anon: &anon}
-		s := cgroup.Sample{T: t.UnixNano() + i*1e8, Mono: 1e9 + i*1e8, Containers: map[string]cgroup.Container{"app": c, "db": c},
+		s := cgroup.Sample{T: t.UnixNano() + i*1e8, Mono: 1e9 + i*1e8, Containers: map[string]cgroup.Container{"app": c, "db": c, "load": c},
 			Host: cgroup.Host{CPUs: 3, TotalUS: i * 300_000, IdleUS: i * 200_000}}
 		for cpu := range 3 {
-			s.Host.PerCPU = append(s.Host.PerCPU, cgroup.CPU{CPU: cpu, BusyUS: i * 33_000})
+			s.Host.PerCPU = append(s.Host.PerCPU, cgroup.CPU{CPU: cpu, BusyUS: i * 26_000})
 		}
 		samples = append(samples, s)
 	}
@@ -207,6 +214,9 @@ func readFile(t *testing.T, path string) []byte {
 	return data
 }
 
+// measured is how long the fake windows are.
+const measured = plan.Duration(1700 * time.Millisecond)
+
 func seconds(n int) plan.Duration { return plan.Duration(time.Duration(n) * time.Second) }
 
 // setup makes a runner over a fake lab: two candidates, three scenarios, both
@@ -222,8 +232,8 @@ func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
 		Name: "test", Timeout: seconds(10), Warmup: seconds(1),
 		Probe: plan.Probe{Window: seconds(10), Connections: 256, Target: 50000},
 		Phases: []plan.Phase{
-			{ID: "rate", Kind: plan.KindRate, Window: seconds(60), Repetitions: 2, Connections: []int{256}, Targets: map[string]int{"auth": 50, "read": 40, "write": 30}},
-			{ID: "ceiling", Kind: plan.KindCeiling, Window: seconds(15), Repetitions: 1, Connections: []int{16, 64}},
+			{ID: "rate", Kind: plan.KindRate, Window: measured, Repetitions: 2, Connections: []int{256}, Targets: map[string]int{"auth": 50, "read": 40, "write": 30}},
+			{ID: "ceiling", Kind: plan.KindCeiling, Window: measured, Repetitions: 1, Connections: []int{16, 64}},
 		},
 	}
 	lab := &fakeLab{

@@ -40,7 +40,7 @@ func TestPlanIsDrawnFromTheSeed(t *testing.T) {
 	if n := r.Plan.Windows(); n != 2*2*3+2*3*2 {
 		t.Errorf("%d windows", n)
 	}
-	if d := r.Plan.WindowTime(); d != 12*time.Minute+12*15*time.Second {
+	if d := r.Plan.WindowTime(); d != 24*1700*time.Millisecond {
 		t.Errorf("windows last %s", d)
 	}
 }
@@ -74,7 +74,7 @@ func TestBlockOrder(t *testing.T) {
 	}
 	for _, e := range journal.events {
 		if w := e.Window; w != nil {
-			if !w.Passed() || w.Attempt != 1 || journal.raw[w.OHA] == nil || journal.raw[w.CGroup] == nil || len(w.Gates) != 6 {
+			if !w.Passed() || w.Attempt != 1 || journal.raw[w.OHA] == nil || journal.raw[w.CGroup] == nil || len(w.Gates) != map[plan.Kind]int{plan.KindRate: 12, plan.KindCeiling: 11}[w.Kind] {
 				t.Errorf("window %+v", w)
 			}
 			if w.Measured.AppCores <= 0 || w.Measured.Achieved <= 0 {

@@ -345,7 +345,7 @@ func method(d Document) []fact {
 					at = append(at, fmt.Sprintf("%s %s/s", s.ID, Number(float64(n), 0)))
 				}
 			}
-			list = append(list, fact{p.ID, fmt.Sprintf("Open loop: requests arrive at a fixed rate (%s) over %s connections for %s s, %d times; latency counts from when a request was due.",
+			list = append(list, fact{p.ID, fmt.Sprintf("Open loop: requests arrive at a fixed rate (%s) over %s connections for %s s, %d times; latency counts from when the load generator got around to a request, waiting for a free connection included.",
 				strings.Join(at, ", "), joinInts(p.Connections), analysis.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
 		case plan.KindCeiling:
 			list = append(list, fact{p.ID, fmt.Sprintf("Closed loop: each of %s connections sends its next request when the last is answered, for %s s, %d times.",
@@ -365,12 +365,17 @@ var gateWords = []fact{
 	{"probe", "a server without application code reached at least 99 % of its target on the candidate's cores just before: the machine and the load generator could have done it."},
 	{"clock", "wall clock and monotonic clock differ by at most 100 ms over the window: the host did not sleep and its clock was not set."},
 	{"throttled", "the kernel withheld no CPU time from candidate or database by a quota."},
+	{"foreign", "what is not percore's used at most 5 % of the time of the CPUs of any role."},
+	{"stalled", "no container was paused, and neither candidate nor database stood still for more than a second."},
 	{"steal", "the hypervisor withheld at most 1 % of the time of the CPUs in use."},
 	{"cores", "candidate and load generator ran on different CPUs."},
 	{"samples", "the first and the last sample of the counters enclose the window."},
 	{"allowance", "no counter of exceeded network allowances grew on any host."},
 	{"offset", "the clock of every host is within 5 ms of the first load host's."},
 	{"load", "the CPUs of every load host were busy for less than 85 % of the window: the load generator was not what held it back."},
+	{"late", "no load generator stood still for more than a quarter of a second while requests were due."},
+	{"length", "every load generator ran for at least 99 % of the window."},
+	{"answers", "at most 1 % of the answers were others than the scenario's own."},
 }
 
 // gateFacts explains the gates that the run's windows have.

@@ -26,12 +26,13 @@ const maxLine = 1 << 20
 // the lines between them.
 type Series struct {
 	name        string
-	from, until int64  // wall clock in ns between which the window was; until 0: the counting ends with the file
-	first, last Sample // last: the one up to which CPU time counts
-	slow        Sample // the one up to which everything else counts, which is read less often
-	prev        Sample // the line before, while reading
-	inner       []Host // the first and the last reading of the host's times within the window
-	innerMono   []int64
+	span        span                  // of the window
+	until       int64                 // wall clock in ns at which the counting ends; 0: with the file
+	first, last Sample                // last: the one up to which CPU time counts
+	slow        Sample                // the one up to which everything else counts, which is read less often
+	prev        Sample                // the line before, while reading
+	inner       []Sample              // the first and the last within the window in which everything was read
+	still       map[string]*stillness // of containers within the window
 	n, torn     int
 	maxGap      time.Duration
 	ahead       [2]int64 // least and most of wall minus monotonic clock, in ns
@@ -50,28 +51,49 @@ type Series struct {
 // sample, a counter or the monotonic clock going backwards, a container that is not
 // there. An error of the reader itself is returned wrapped.
 func ReadSeries(r io.Reader, name string, want ...string) (*Series, error) {
-	return ReadWindow(r, name, time.Time{}, time.Time{}, want...)
+	return ReadWindow(r, name, Window{}, want...)
 }
 
 // ReadSeriesUntil is ReadWindow without a start.
 func ReadSeriesUntil(r io.Reader, name string, until time.Time, want ...string) (*Series, error) {
-	return ReadWindow(r, name, time.Time{}, until, want...)
+	return ReadWindow(r, name, Window{End: until, Cut: true}, want...)
 }
 
-// ReadWindow reads a sample file as [ReadSeries] does, as far as it speaks of the
-// time up to until, by the clock of the sampled host: CPU time counts up to the
-// first sample that was taken then or later, and the counters that are read
-// less often up to the first sample in which they were read then or later.
-// Lines behind that are not looked at, so that a sampler nobody could end in
-// time takes nothing away from its window. Until may be zero, for all of the
-// file. From is when the window began, for [Series.BusyWithin] alone.
-func ReadWindow(r io.Reader, name string, from, until time.Time, want ...string) (*Series, error) {
-	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}, left: map[string]Container{}}
-	if !until.IsZero() {
-		s.until = until.UnixNano()
+// Window says when a window was, by the clock of the sampled host. The zero
+// window is that of a file of which only the whole is wanted.
+type Window struct {
+	Start time.Time
+	Due   time.Time // until then requests were due; what was sent is waited for after it
+	End   time.Time
+	Cut   bool // whether the counting ends with the window, and not with the file
+}
+
+// span is a window in ns by the wall clock.
+type span struct{ start, due, end int64 }
+
+// stillness is what a container did not do while requests were due.
+type stillness struct {
+	frozen  time.Duration // for which it was paused
+	longest time.Duration // without any CPU time
+	run     time.Duration // the present one
+}
+
+// ReadWindow reads a sample file as [ReadSeries] does and looks at one window in
+// it besides. Where the window cuts, CPU time counts up to the first sample that
+// was taken at its end or later, and the counters that are read less often up to
+// the first sample in which they were read then or later. Lines behind that are
+// not looked at, so that a sampler nobody could end in time takes nothing away
+// from its window.
+func ReadWindow(r io.Reader, name string, w Window, want ...string) (*Series, error) {
+	s := &Series{name: name, peakAnon: map[string]int64{}, peakMemory: map[string]int64{}, left: map[string]Container{}, still: map[string]*stillness{}}
+	if w.Cut && !w.End.IsZero() {
+		s.until = w.End.UnixNano()
 	}
-	if !from.IsZero() {
-		s.from = from.UnixNano()
+	if !w.Start.IsZero() && !w.End.IsZero() {
+		s.span = span{w.Start.UnixNano(), w.End.UnixNano(), w.End.UnixNano()}
+		if !w.Due.IsZero() {
+			s.span.due = min(w.Due.UnixNano(), s.span.end)
+		}
 	}
 	br := bufio.NewReaderSize(r, 64<<10)
 	var line []byte
@@ -182,11 +204,70 @@ func (s *Series) add(line []byte, no int) error {
 		s.last = x
 		s.n++
 	}
-	if fresh := x.SlowT == 0 || x.SlowT == x.T; fresh && s.from > 0 && x.T >= s.from && x.T <= s.until {
-		s.inner, s.innerMono = append(s.inner[:min(len(s.inner), 1)], x.Host), append(s.innerMono[:min(len(s.innerMono), 1)], x.Mono)
-	}
+	s.within(&x)
 	s.slow, s.prev = x, x
 	return nil
+}
+
+// within takes what a sample says of the window alone into account.
+func (s *Series) within(x *Sample) {
+	if x.T < s.span.start || x.T > s.span.end {
+		return
+	}
+	if x.SlowT == 0 || x.SlowT == x.T {
+		s.inner = append(s.inner[:min(len(s.inner), 1)], *x)
+	}
+	if s.prev.T < s.span.start || x.T > s.span.due {
+		return
+	}
+	passed := time.Duration(x.Mono - s.prev.Mono)
+	for name, c := range x.Containers {
+		st := s.still[name]
+		if st == nil {
+			st = &stillness{}
+			s.still[name] = st
+		}
+		if c.Frozen != nil && *c.Frozen > 0 {
+			st.frozen += passed
+		}
+		was := s.prev.Containers[name]
+		if c.UsageUS == nil || was.UsageUS == nil || *c.UsageUS > *was.UsageUS {
+			st.run = 0
+			continue
+		}
+		st.run += passed
+		st.longest = max(st.longest, st.run)
+	}
+}
+
+// Frozen is for how long a container was paused while requests were due, as far
+// as samples saw it, and whether the kernel says so at all.
+func (s *Series) Frozen(container string) (time.Duration, bool) {
+	if s.first.Containers[container].Frozen == nil {
+		return 0, false
+	}
+	if st := s.still[container]; st != nil {
+		return st.frozen, true
+	}
+	return 0, true
+}
+
+// Still is the longest time in which a container used no CPU time at all while
+// requests were due, to the length of the interval between two samples.
+func (s *Series) Still(container string) time.Duration {
+	if st := s.still[container]; st != nil {
+		return st.longest
+	}
+	return 0
+}
+
+// Within are the first and the last sample of the window in which everything
+// was read: those around it where there are not two of them.
+func (s *Series) Within() (first, last Sample) {
+	if len(s.inner) < 2 {
+		return s.first, s.slow
+	}
+	return s.inner[0], s.inner[1]
 }
 
 // ended reports whether a time, in ns by the wall clock, is not before the end
@@ -408,10 +489,30 @@ func (s *Series) BusyFraction(cpus []int) (float64, bool) {
 // last reading of the host's times in it. A window too short for two of them is
 // taken with what was sampled around it.
 func (s *Series) BusyWithin(cpus []int) (float64, bool) {
-	if len(s.inner) < 2 {
-		return s.BusyFraction(cpus)
+	first, last := s.Within()
+	return share(first.Host, last.Host, last.Mono-first.Mono, cpus, func(c CPU) int64 { return c.BusyUS })
+}
+
+// ProcessesWithin is BusyWithin without interrupts: the fraction of time in which
+// the CPUs ran processes, and not what devices and the network asked for.
+func (s *Series) ProcessesWithin(cpus []int) (float64, bool) {
+	first, last := s.Within()
+	return share(first.Host, last.Host, last.Mono-first.Mono, cpus, func(c CPU) int64 { return c.BusyUS - c.IRQUS })
+}
+
+// UsedWithin is the CPU time of a container, in CPUs, over the same time as
+// ProcessesWithin, and whether it was sampled. A container that had gone by then
+// is counted up to the last sample that saw it.
+func (s *Series) UsedWithin(container string) (cpus float64, ok bool) {
+	first, last := s.Within()
+	a, b := first.Containers[container], last.Containers[container]
+	if b.Gone {
+		b = s.left[container]
 	}
-	return share(s.inner[0], s.inner[1], s.innerMono[1]-s.innerMono[0], cpus, func(c CPU) int64 { return c.BusyUS })
+	if a.UsageUS == nil || b.UsageUS == nil {
+		return 0, false
+	}
+	return float64(*b.UsageUS-*a.UsageUS) * 1e3 / float64(last.Mono-first.Mono), true
 }
 
 func (s *Series) fraction(cpus []int, of func(CPU) int64) (float64, bool) {

@@ -427,7 +427,7 @@ func TestBusyWithinTheWindow(t *testing.T) {
 		{true, 1500 * time.Millisecond, 4500 * time.Millisecond, 1},      // read at 2, 3 and 4 s
 		{true, 2100 * time.Millisecond, 2900 * time.Millisecond, 1. / 3}, // never read: from 0 to 3 s
 	} {
-		s, err := ReadWindow(strings.NewReader(file(c.slow)), "x", start.Add(c.from), start.Add(c.to))
+		s, err := ReadWindow(strings.NewReader(file(c.slow)), "x", Window{Start: start.Add(c.from), End: start.Add(c.to), Cut: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@
 package gates
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -11,17 +12,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/percore/percore/internal/evidence/cgroup"
+	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 )
 
 // Names of the gates, as they stand in events.jsonl. The measurement protocol
 // asks for every one of them: a window is evidence only if the probe reached
-// its target, the clocks agree, nothing took CPU time away, application and
-// load generator did not share cores, and, on hosts of their own, no network
-// allowance was exceeded, the clocks of the hosts agree and the load host was
-// not what held the window back. The last three are read only where roles are
-// on different hosts.
+// its target, the clocks agree, nothing took CPU time away or stood still,
+// application and load generator did not share cores, the load generator was
+// not what held the window back, the candidate answered what it was asked for,
+// and, on hosts of their own, no network allowance was exceeded and the clocks
+// of the hosts agree. The last two are read only where roles are on different
+// hosts, and Late only in an open loop.
 //
 // Where there are several hosts the reading is that of the worst, and the
 // detail names it. A driver that could not reach a host for a while fails no
@@ -29,13 +33,18 @@ import (
 const (
 	Probe     = "probe"     // the reference server reached its target
 	Clock     = "clock"     // wall clock and monotonic clock of each host agree: it did not sleep, its clock was not set, not even for a while
-	Throttled = "throttled" // the kernel withheld no CPU time that the profile did not ask it to
+	Throttled = "throttled" // the kernel withheld no CPU time because of a quota, on a container or on a cgroup above it
+	Foreign   = "foreign"   // next to nothing else ran on the CPUs of the roles
+	Stalled   = "stalled"   // no container was paused or stood still
 	Steal     = "steal"     // the hypervisor withheld next to none of the CPUs in use
 	Cores     = "cores"     // app and load generator ran on different cores
 	Samples   = "samples"   // the counters of each host enclose the window
 	Allowance = "allowance" // no network allowance of an instance was exceeded
 	Offset    = "offset"    // the clocks of the hosts agree with the first load host's
-	Load      = "load"      // no load host was near the end of its own CPUs
+	Load      = "load"      // no load generator was near the end of its CPUs
+	Late      = "late"      // no load generator stood still while requests were due
+	Length    = "length"    // every load generator sent for the whole window
+	Answers   = "answers"   // the answers were the scenario's own
 )
 
 // Limits of the gates.
@@ -45,6 +54,26 @@ const (
 	stealLimit  = 0.01                   // of the time of the CPUs in use
 	offsetLimit = 5 * time.Millisecond   // between any host and the first load host
 	loadLimit   = 0.85                   // busy share of the CPUs of role load: from there on a generator is late by itself
+
+	// foreignLimit is the share of the CPUs of a role that others may use. The two
+	// counters that are compared, ticks of CPUs and the time of cgroups, differ by
+	// up to two in a hundred by themselves.
+	foreignLimit = 0.05
+	// stillLimit is for how long app and database may use no CPU time at all in a
+	// window in which they are busy: a slow disk may hold up a commit.
+	stillLimit = time.Second
+	// busyLimit is from how much CPU time on, in CPUs, standing still means
+	// anything.
+	busyLimit = 0.05
+	// lateLimit is for how long a load generator may use no CPU time while
+	// requests are due. Samples are 100 ms apart.
+	lateLimit = 250 * time.Millisecond
+	// lateRequests is the same in requests, where so few are due that the
+	// generator has nothing to do for longer.
+	lateRequests = 3
+	// lengthLimit is the share of the nominal window for which every load
+	// generator must have run. One that ends by itself runs a little longer.
+	lengthLimit = 0.99
 )
 
 // OfProbe judges the reading of a reference probe: at least 99 % of its
@@ -122,13 +151,19 @@ type worst struct {
 
 // read takes the reading of a host into account.
 func (w *worst) read(host string, reading float64, ok bool) {
+	detail := ""
+	if w.named {
+		detail = "host " + host
+	}
+	w.take(detail, reading, ok)
+}
+
+// take is read with a detail of its own.
+func (w *worst) take(detail string, reading float64, ok bool) {
 	if w.unknown || w.found && reading <= w.Reading {
 		return
 	}
-	w.found, w.Reading, w.OK, w.Detail = true, reading, ok, ""
-	if w.named {
-		w.Detail = "host " + host
-	}
+	w.found, w.Reading, w.OK, w.Detail = true, reading, ok, detail
 }
 
 // cannot says that the reading of a host is not known, which fails the gate.
@@ -171,16 +206,7 @@ func (l Layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 		drift := h.Series.WallVsMonotonic()
 		clock.read(h.Host, drift.Seconds()*1000, drift <= clockLimit)
 
-		for _, role := range []plan.Role{plan.App, plan.DB} {
-			if us, ok := h.Series.ThrottledGrew(string(role)); ok && us > 0 {
-				throttled.Reading += float64(us) / 1000
-				throttled.OK = false
-				throttled.Detail = fmt.Sprintf("%s was throttled", role)
-				if spread {
-					throttled.Detail += " on host " + h.Host
-				}
-			}
-		}
+		readThrottled(&throttled, h, spread)
 
 		if share, known := h.Series.StealFraction(l.used(h.Roles)); known {
 			steal.read(h.Host, share, share <= stealLimit)
@@ -201,11 +227,130 @@ func (l Layout) sampleGates(hosts []store.HostSeries, readings []store.HostReadi
 	for _, host := range l.without(hosts, readings) {
 		missing(host, "there are no samples")
 	}
-	gates := []store.Gate{clock.Gate, throttled, steal.Gate, samples}
+	gates := []store.Gate{clock.Gate, throttled, l.foreignGate(hosts), stalledGate(hosts, spread), steal.Gate, samples}
 	if spread {
-		gates = append(gates, allowanceGate(readings), offsetGate(readings), l.loadGate(hosts))
+		gates = append(gates, allowanceGate(readings), offsetGate(readings))
 	}
-	return gates
+	return append(gates, l.loadGate(hosts))
+}
+
+// readThrottled adds what CPU quotas withheld from the containers of a host, and
+// from the cgroups in which these lie.
+func readThrottled(g *store.Gate, h store.HostSeries, spread bool) {
+	held := func(us int64, what string) {
+		g.Reading += float64(us) / 1000
+		g.OK = false
+		g.Detail = what
+		if spread {
+			g.Detail += " on host " + h.Host
+		}
+	}
+	above := int64(0) // containers may lie in the same cgroups
+	var below plan.Role
+	for _, role := range plan.Roles() {
+		if us, ok := h.Series.GrewWhileThere(string(role), cgroup.ThrottledUS); ok && us > 0 {
+			held(us, fmt.Sprintf("%s was throttled", role))
+		}
+		if us, ok := h.Series.GrewWhileThere(string(role), cgroup.AboveThrottledUS); ok && us > above {
+			above, below = us, role
+		}
+	}
+	if above > 0 {
+		held(above, fmt.Sprintf("a cgroup above that of %s was throttled", below))
+	}
+}
+
+// foreignGate: what else runs on the CPUs of a role takes time that the role is
+// charged for as delay. Roles that share CPUs are taken together.
+func (l Layout) foreignGate(hosts []store.HostSeries) store.Gate {
+	spread := l.spread()
+	g := worst{Gate: store.Gate{Name: Foreign, Limit: foreignLimit, Unit: "share of CPU time"}}
+	for _, h := range hosts {
+		for _, roles := range l.together(h.Roles) {
+			var names []string
+			for _, r := range roles {
+				names = append(names, string(r))
+			}
+			where := "CPUs of " + strings.Join(names, " and ")
+			if spread {
+				where = "host " + h.Host + ", " + where
+			}
+			busy, known := h.Series.ProcessesWithin(l.used(roles))
+			cpus := float64(len(l.used(roles)))
+			if cpus == 0 {
+				cpus = float64(len(h.Series.First().Host.PerCPU))
+			}
+			for _, name := range names {
+				own, ok := h.Series.UsedWithin(name)
+				busy -= own / cpus
+				known = known && ok
+			}
+			if !known {
+				g.cannot(h.Host, where+": the samples do not show them, or not all containers on them")
+				continue
+			}
+			busy = max(0, busy)
+			g.take(where, busy, busy <= foreignLimit)
+		}
+	}
+	return g.Gate
+}
+
+// together groups roles of a host whose CPUs overlap.
+func (l Layout) together(roles []plan.Role) [][]plan.Role {
+	var groups [][]plan.Role
+	for _, r := range roles {
+		group := []plan.Role{r}
+		var apart [][]plan.Role
+		for _, other := range groups {
+			if l.overlap(other, r) {
+				group = append(other, group...)
+			} else {
+				apart = append(apart, other)
+			}
+		}
+		groups = append(apart, group)
+	}
+	return groups
+}
+
+// overlap reports whether a role runs on a CPU of one of the others.
+func (l Layout) overlap(roles []plan.Role, r plan.Role) bool {
+	mine := l.used([]plan.Role{r})
+	theirs := l.used(roles)
+	return len(mine) == 0 || len(theirs) == 0 || slices.ContainsFunc(mine, func(cpu int) bool { return slices.Contains(theirs, cpu) })
+}
+
+// stalledGate: while a container is paused, what waits for it is measured and not
+// what it can do.
+func stalledGate(hosts []store.HostSeries, spread bool) store.Gate {
+	g := store.Gate{Name: Stalled, OK: true, Unit: "ms"}
+	var details []string
+	for _, h := range hosts {
+		for _, role := range plan.Roles() {
+			frozen, _ := h.Series.Frozen(string(role))
+			still := h.Series.Still(string(role))
+			used, _ := h.Series.UsedWithin(string(role))
+			what := ""
+			switch {
+			case frozen > 0:
+				what = fmt.Sprintf("%s was paused for %.1f s", role, frozen.Seconds())
+				still = frozen
+			case role != plan.Load && still > stillLimit && used >= busyLimit:
+				what = fmt.Sprintf("%s stood still for %.1f s", role, still.Seconds())
+			default:
+				continue
+			}
+			if spread {
+				what += " on host " + h.Host
+			}
+			g.OK = false
+			g.Reading = max(g.Reading, still.Seconds()*1000)
+			details = append(details, what)
+		}
+	}
+	g.Detail = strings.Join(details, ", ")
+	return g
 }
 
 // without names the hosts of which there are no samples: those that said
@@ -288,7 +433,7 @@ func offsetGate(readings []store.HostReading) store.Gate {
 // delay. What counts is the window alone, and not the samples around it, in
 // which several generators wait for their start.
 func (l Layout) loadGate(hosts []store.HostSeries) store.Gate {
-	g := worst{Gate: store.Gate{Name: Load, Limit: loadLimit, Unit: "share of CPU time"}, named: true}
+	g := worst{Gate: store.Gate{Name: Load, Limit: loadLimit, Unit: "share of CPU time"}, named: l.spread()}
 	for _, h := range hosts {
 		if !slices.Contains(h.Roles, plan.Load) {
 			continue
@@ -306,4 +451,73 @@ func (l Layout) loadGate(hosts []store.HostSeries) store.Gate {
 		g.Waived = l.waived
 	}
 	return g.Gate
+}
+
+// lateGate: a generator stamps a request when it gets around to it and not when
+// it was due, so what a late one adds to the latency of its requests does not
+// show in its output. It shows in that the generator used no CPU time. In a
+// closed loop nothing is due, and a generator waits for the candidate.
+func (l Layout) lateGate(w store.Window, generators int, hosts []store.HostSeries) (store.Gate, bool) {
+	if w.Target <= 0 || generators == 0 {
+		return store.Gate{}, false
+	}
+	limit := max(lateLimit, time.Duration(lateRequests*float64(time.Second)*float64(generators)/float64(w.Target)))
+	g := worst{Gate: store.Gate{Name: Late, Limit: float64(limit.Milliseconds()), Unit: "ms"}, named: l.spread()}
+	for _, h := range hosts {
+		if !slices.Contains(h.Roles, plan.Load) {
+			continue
+		}
+		if !h.Series.Has(measure.LoadContainer) {
+			g.cannot(h.Host, "there are no samples of the load generator")
+			continue
+		}
+		still := h.Series.Still(measure.LoadContainer)
+		g.read(h.Host, still.Seconds()*1000, still <= limit)
+	}
+	if !g.found && !g.unknown {
+		g.Detail = "there are no samples of a load host"
+	}
+	return g.Gate, true
+}
+
+// FailedOf are the gates of OfOutputs that fail: all that is said of a window of
+// the study, of which most gates cannot be read.
+func FailedOf(w store.Window, outputs []measure.Output) []store.Gate {
+	return slices.DeleteFunc(OfOutputs(w, outputs), func(g store.Gate) bool { return !g.Failed() })
+}
+
+// OfOutputs judges what the load generators of a window say of themselves. It is
+// what can be judged of a window of which nothing else is known.
+func OfOutputs(w store.Window, outputs []measure.Output) []store.Gate {
+	length := store.Gate{Name: Length, OK: len(outputs) > 0, Limit: lengthLimit, Unit: "share of the window"}
+	answers := store.Gate{Name: Answers, Limit: measure.MaxOther, Unit: "share of answers"}
+	all := map[string]int64{}
+	var answered, ok int64
+	for i, o := range outputs {
+		if share := o.Result.Seconds / w.Seconds; i == 0 || share < length.Reading {
+			length.Reading = share
+			if length.OK = share >= lengthLimit; !length.OK {
+				length.Detail = fmt.Sprintf("%s ended after %.1f of %.0f s", o.Host, o.Result.Seconds, w.Seconds)
+			}
+		}
+		answered, ok = answered+o.Result.Answered, ok+o.Result.OK()
+		for status, n := range o.Result.Statuses {
+			if status[0] != '2' {
+				all[status] += n
+			}
+		}
+		for message, n := range o.Result.Errors {
+			all[message] += n
+		}
+	}
+	answers.Reading = measure.OtherShare(answered, ok)
+	answers.OK = answers.Reading <= measure.MaxOther
+	if !answers.OK {
+		var list []string
+		for _, what := range slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), strings.Compare(a, b)) }) {
+			list = append(list, fmt.Sprintf("%s: %d", what, all[what]))
+		}
+		answers.Detail = fmt.Sprintf("%d of %d answers were the scenario's own; %s", ok, answered, strings.Join(list, ", "))
+	}
+	return []store.Gate{length, answers}
 }

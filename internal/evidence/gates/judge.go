@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/evidence/study/samples"
 	"github.com/percore/percore/internal/plan"
 )
 
@@ -48,9 +50,18 @@ func (l Layout) spread() bool {
 
 // Judge derives the figures of a window and reads its gates from what is stored
 // of it: its own entry without figures and gates, the reading of the probe
-// before it, and the raw files, which read is asked for by their paths. The
-// error says why the window cannot be judged at all.
+// before it, and the raw files, which read is asked for by their paths. Of a
+// window of the study only gates that fail are returned. The error says why the
+// window cannot be judged at all.
 func (l Layout) Judge(w store.WindowResult, probe store.ProbeReading, read func(path string) ([]byte, error)) (measure.Window, []store.Gate, error) {
+	if imported(w) {
+		evidence, err := store.ReadEvidence(w, read)
+		if err != nil {
+			return measure.Window{}, nil, err
+		}
+		figures, err := evidence.Figures()
+		return figures, FailedOf(w.Window, evidence.Outputs), err
+	}
 	if w.OHA == "" || w.CGroup == "" {
 		return measure.Window{}, nil, errors.New("there is no output of a load generator, or there are no samples of the app's host")
 	}
@@ -71,7 +82,16 @@ func (l Layout) Judge(w store.WindowResult, probe store.ProbeReading, read func(
 		worked = max(worked, time.Duration(o.Result.Seconds*float64(time.Second)))
 	}
 	gates := append([]store.Gate{OfProbe(probe), l.coresGate()}, l.sampleGates(hosts, w.Hosts, w.Start, w.End, worked)...)
-	return figures, gates, nil
+	if late, any := l.lateGate(w.Window, len(evidence.Outputs), hosts); any {
+		gates = append(gates, late)
+	}
+	return figures, append(gates, OfOutputs(w.Window, evidence.Outputs)...), nil
+}
+
+// imported reports whether a window is one of the study, whose samples have a
+// layout of their own and may be missing.
+func imported(w store.WindowResult) bool {
+	return strings.HasSuffix(w.CGroup, samples.Ending) || w.CGroup == "" && w.OHA != "" && len(w.Hosts) == 0 && !strings.HasSuffix(w.OHA, store.RawOHA)
 }
 
 // identify says who the sampled hosts are where they said nothing of

@@ -11,7 +11,7 @@ import (
 // Verify judges every window of a run anew and reports each verdict that is not
 // the one in the log, with the window and the gate. A gate that the run was not
 // judged by, because its percore had none of that name, is left alone; so is
-// a window that broke off or was imported, which no gate has judged.
+// a window that broke off.
 //
 // Raw files that cannot be read are what [store.Store.Rederive] reports.
 func Verify(s *store.Store) []store.Problem {

@@ -33,16 +33,23 @@ func result(t *testing.T, file string) oha.Result {
 	return r
 }
 
+// nearly is a result of 36943 answers, of which 36574 are 2xx.
+func nearly(t *testing.T) oha.Result {
+	r := result(t, "../oha/testdata/half.json")
+	r.Statuses = map[string]int64{"200": 36574, "500": 369}
+	return r
+}
+
 func TestDefinitions(t *testing.T) {
-	r := result(t, "../oha/testdata/half.json") // 36943 answers, 18472 of them 2xx
+	r := nearly(t)
 	r.Errors = map[string]int64{"timeout": 7}
 	w, err := Of([]Output{{Result: r}}, counters{map[string]float64{"app": 2e6, "db": 1e6, "load": 5e5}, 1 << 20}, "app", "db", 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string][2]float64{
-		"achieved":   {w.Achieved, 18472.0 / 2},              // 2xx over the nominal window
-		"failed":     {float64(w.Failed), 36943 - 18472 + 7}, // other answers and no answer
+		"achieved":   {w.Achieved, 36574.0 / 2},              // 2xx over the nominal window
+		"failed":     {float64(w.Failed), 36943 - 36574 + 7}, // other answers and no answer
 		"app CPU":    {w.AppCPUUS, 2e6 / 36943.0},            // over all answers
 		"db CPU":     {w.DBCPUUS, 1e6 / 36943.0},
 		"app cores":  {w.AppCores, 1},
@@ -88,7 +95,7 @@ func TestWhatCannotBeHadIsMissing(t *testing.T) {
 // TestOneGenerator holds what a window of one generator writes into a log, which
 // runs that were measured long ago must give again.
 func TestOneGenerator(t *testing.T) {
-	w, err := Of([]Output{{Host: "load", Result: result(t, "../oha/testdata/half.json")}}, counters{map[string]float64{"app": 2e6}, 4096}, "app", "db", 2*time.Second)
+	w, err := Of([]Output{{Host: "load", Result: nearly(t)}}, counters{map[string]float64{"app": 2e6}, 4096}, "app", "db", 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +103,7 @@ func TestOneGenerator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"answered":36943,"ok":18472,"failed":18471,"statuses":{"200":18472,"500":18471},"errors":{},"achieved":9236,` +
+	const want = `{"answered":36943,"ok":36574,"failed":369,"statuses":{"200":36574,"500":369},"errors":{},"achieved":18287,` +
 		`"p50_ms":0.09475900000000001,"p99_ms":1.848486,"p999_ms":11.369604,"app_cpu_us":54.137454998240536,"db_cpu_us":0,"app_cores":1,"db_cores":0,"load_cores":0,` +
 		`"peak_bytes":4096,"samples":11,"missing":["db_cpu_us","db_cores"]}`
 	if string(text) != want {
@@ -106,9 +113,9 @@ func TestOneGenerator(t *testing.T) {
 
 // TestSeveralGenerators: counts add up, latency is the worst and never a mixture.
 func TestSeveralGenerators(t *testing.T) {
-	half := result(t, "../oha/testdata/half.json")
+	half := nearly(t)
 	slow := result(t, "../oha/testdata/half.json")
-	slow.Statuses = map[string]int64{"200": 100, "503": 2}
+	slow.Statuses = map[string]int64{"200": 101, "503": 1}
 	slow.Answered, slow.Errors = 102, map[string]int64{"timeout": 3}
 	slow.Percentiles = map[string]float64{"p50": 7, "p99": 1, "p99.9": 80}
 	c := counters{map[string]float64{"app": 2e6, "db": 1e6, "load": 3e6}, 4096}
@@ -116,7 +123,7 @@ func TestSeveralGenerators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Answered != 36943+102 || w.OK != 18472+100 || w.Failed != 18471+2+3 || w.Achieved != 18572.0/2 || w.Statuses["200"] != 18572 || w.Statuses["503"] != 2 || w.Errors["timeout"] != 3 {
+	if w.Answered != 36943+102 || w.OK != 36574+101 || w.Failed != 369+1+3 || w.Achieved != 36675.0/2 || w.Statuses["200"] != 36675 || w.Statuses["503"] != 1 || w.Errors["timeout"] != 3 {
 		t.Errorf("counts %+v", w)
 	}
 	if w.P50MS != 7 || w.P99MS != half.Percentiles["p99"] || w.P999MS != 80 {
@@ -128,22 +135,55 @@ func TestSeveralGenerators(t *testing.T) {
 	if len(w.Generators) != 2 || len(w.Missing) != 0 {
 		t.Fatalf("generators %+v, missing %v", w.Generators, w.Missing)
 	}
-	if g := w.Generators[1]; g.Host != "load2" || g.Answered != 102 || g.OK != 100 || g.Failed != 5 || g.Achieved != 50 || g.P50MS != 7 || g.P99MS != 1 || g.P999MS != 80 {
+	if g := w.Generators[1]; g.Host != "load2" || g.Answered != 102 || g.OK != 101 || g.Failed != 4 || g.Achieved != 50.5 || g.P50MS != 7 || g.P99MS != 1 || g.P999MS != 80 {
 		t.Errorf("second generator %+v", g)
 	}
 	if g := w.Generators[0]; g.Host != "load" || g.Answered != 36943 || g.P999MS != half.Percentiles["p99.9"] {
 		t.Errorf("first generator %+v", g)
 	}
-	if half.Statuses["503"] != 0 || slow.Statuses["200"] != 100 {
+	if half.Statuses["503"] != 0 || slow.Statuses["200"] != 101 {
 		t.Error("adding up changed a result")
 	}
 	// Nobody knows the worst latency where a generator has none.
 	w, err = Of([]Output{{"load", half}, {"load2", result(t, "../oha/testdata/timeout.json")}}, c, "app", "db", 2*time.Second)
-	if err != nil || w.Has("p50_ms") || w.Has("p999_ms") || w.P50MS != 0 || !w.Has("app_cpu_us") || w.Failed != 18471+16 {
+	if err != nil || w.Has("p50_ms") || w.Has("p999_ms") || w.P50MS != 0 || !w.Has("app_cpu_us") || w.Failed != 369+16 {
 		t.Errorf("%+v, %v", w, err)
 	}
 	if g := w.Generators; !g[0].Has("p50_ms") || g[0].P50MS == 0 || g[1].Has("p50_ms") {
 		t.Errorf("generators %+v", g)
+	}
+}
+
+// TestOtherAnswers: a window of answers that nobody asked for has no figure of
+// the scenario, only what was counted and what was used.
+func TestOtherAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		statuses map[string]int64
+		own      bool
+	}{
+		"all its own":            {map[string]int64{"200": 30000, "201": 6943}, true},
+		"a hundredth of others":  {map[string]int64{"200": 36574, "500": 369}, true},
+		"more than that":         {map[string]int64{"200": 36572, "500": 371}, false},
+		"nothing but 401":        {map[string]int64{"401": 36943}, false},
+		"no answer to a request": {map[string]int64{}, false},
+	} {
+		r := result(t, "../oha/testdata/half.json")
+		r.Statuses, r.Answered = c.statuses, 0
+		for _, n := range c.statuses {
+			r.Answered += n
+		}
+		w, err := Of([]Output{{Result: r}}, counters{map[string]float64{"app": 2e6, "db": 1e6}, 1 << 20}, "app", "db", 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for figure, v := range map[string]float64{"p50_ms": w.P50MS, "p99_ms": w.P99MS, "p999_ms": w.P999MS, "app_cpu_us": w.AppCPUUS, "db_cpu_us": w.DBCPUUS} {
+			if w.Has(figure) != c.own || (v > 0) != c.own {
+				t.Errorf("%s: %s is %v, missing %v", name, figure, v, w.Missing)
+			}
+		}
+		if w.AppCores != 1 || !w.Has("app_cores") || w.Answered != r.Answered {
+			t.Errorf("%s: %+v", name, w)
+		}
 	}
 }
 

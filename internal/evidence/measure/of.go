@@ -38,6 +38,20 @@ func (None) PeakAnon(string) (int64, bool) { return 0, false }
 // sampled, where it is.
 const LoadContainer = "load"
 
+// MaxOther is the share of a window's answers that may be others than the
+// scenario's own: an answer of another status is another piece of work, of which
+// neither CPU time nor latency says anything about the scenario.
+const MaxOther = 0.01
+
+// OtherShare is the share of answers that are not the scenario's own, which is
+// all of them where there are none.
+func OtherShare(answered, ok int64) float64 {
+	if ok == 0 {
+		return 1
+	}
+	return float64(answered-ok) / float64(answered)
+}
+
 // Output is what one load generator left of a window.
 type Output struct {
 	Host   string // that it ran on; shown where there are several
@@ -54,6 +68,9 @@ type Output struct {
 //	peak      = largest anonymous memory of the app
 //
 // The divisor is the nominal window, never the time the generator took.
+//
+// Where more than MaxOther of the answers are not the scenario's own there is
+// neither latency nor CPU per request.
 //
 // A target may be spread over several generators, which were started at one
 // instant. What they counted adds up. Their latencies do not: no percentile of
@@ -87,6 +104,14 @@ func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Wi
 		}
 	}
 	w.Achieved = float64(w.OK) / nominal.Seconds()
+	own := OtherShare(w.Answered, w.OK) <= MaxOther
+	if !own {
+		for _, p := range percentiles {
+			if w.Has(p.figure) {
+				w.Missing = append(w.Missing, p.figure)
+			}
+		}
+	}
 	for _, p := range percentiles {
 		if !w.Has(p.figure) {
 			*p.window(&w) = 0
@@ -102,11 +127,11 @@ func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Wi
 	}
 	answered := float64(w.Answered)
 	usApp, okApp := c.CPU(app)
-	set("app_cpu_us", &w.AppCPUUS, usApp/max(answered, 1), okApp && answered > 0)
+	set("app_cpu_us", &w.AppCPUUS, usApp/max(answered, 1), okApp && own)
 	set("app_cores", &w.AppCores, usApp/1e6/nominal.Seconds(), okApp)
 	usDB, okDB := c.CPU(db)
 	okDB = okDB && db != ""
-	set("db_cpu_us", &w.DBCPUUS, usDB/max(answered, 1), okDB && answered > 0)
+	set("db_cpu_us", &w.DBCPUUS, usDB/max(answered, 1), okDB && own)
 	set("db_cores", &w.DBCores, usDB/1e6/nominal.Seconds(), okDB)
 	if us, ok := c.CPU(LoadContainer); ok {
 		w.LoadCores = us / 1e6 / nominal.Seconds()

@@ -63,8 +63,8 @@ func (s Spec) Check() error {
 }
 
 // Args returns oha's arguments for a spec, without the program's name. An open
-// loop sends at the target rate and counts latency from when a request was due;
-// a closed loop sends the next request when the last one was answered. In both,
+// loop sends at the target rate and counts latency from when oha's ticker woke for
+// a request, which is later than it was due when oha itself is late; a closed loop sends the next request when the last one was answered. In both,
 // connections are kept alive and requests open at the end are waited for, so
 // that every request sent is counted.
 func Args(s Spec) []string {

@@ -81,9 +81,10 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if r, ok := w.Reading(host); ok {
 			h.Roles, h.Ahead = r.Roles, r.Ahead()
 		}
-		var from, until time.Time
-		if w.severalHosts() && !w.Start.IsZero() && !w.End.IsZero() {
-			from, until = w.Start.Add(h.Ahead), w.End.Add(h.Ahead)
+		window := cgroup.Window{Cut: w.severalHosts()}
+		if !w.Start.IsZero() && !w.End.IsZero() {
+			window.Start, window.End = w.Start.Add(h.Ahead), w.End.Add(h.Ahead)
+			window.Due = window.Start.Add(e.nominal)
 		}
 		var want []string
 		if len(e.Hosts) == 0 {
@@ -93,7 +94,7 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if err != nil {
 			return e, err
 		}
-		if h.Series, err = cgroup.ReadWindow(bytes.NewReader(text), path, from, until, want...); err != nil {
+		if h.Series, err = cgroup.ReadWindow(bytes.NewReader(text), path, window, want...); err != nil {
 			return e, err
 		}
 		e.Hosts = append(e.Hosts, h)

@@ -198,7 +198,7 @@ func (w WindowResult) Passed() bool {
 // profile gives up on purpose (shared cores on a machine too small): it is
 // shown, it does not fail the window.
 type Gate struct {
-	Name    string  `json:"name"` // probe, clock, throttled, steal, cores, samples; on several hosts also allowance, offset, load
+	Name    string  `json:"name"` // as package gates names it
 	OK      bool    `json:"ok"`
 	Waived  string  `json:"waived,omitempty"` // why the failure does not count
 	Reading float64 `json:"reading"`

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -165,7 +164,7 @@ func broken(name string, data []byte) string {
 	var err error
 	switch {
 	case strings.HasSuffix(name, RawCGroup):
-		if _, err = cgroup.ReadWindow(bytes.NewReader(data), name, time.Time{}, time.Time{}); err == nil && data[len(data)-1] != '\n' {
+		if _, err = cgroup.ReadSeries(bytes.NewReader(data), name); err == nil && data[len(data)-1] != '\n' {
 			return "its last line is cut off"
 		}
 	case strings.HasSuffix(name, RawOHA):

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/oha"
 	"github.com/percore/percore/internal/evidence/store"
@@ -258,11 +259,14 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return res, fmt.Errorf("reading samples of the study: %w", err)
 	}
-	figures, err := measure.Of([]measure.Output{{Result: out}}, counters, "app", "db", time.Duration(w.Seconds*float64(time.Second)))
+	outputs := []measure.Output{{Host: string(plan.Load), Result: out}}
+	figures, err := measure.Of(outputs, counters, "app", "db", time.Duration(w.Seconds*float64(time.Second)))
 	if err != nil {
 		return res, err
 	}
 	res.Measured = &figures
+	// The study recorded no gates. What can be judged is kept where it fails.
+	res.Gates = gates.FailedOf(w, outputs)
 	return res, nil
 }
 

@@ -183,18 +183,18 @@ func parseAboveCPUStat(b []byte, r *reading) error {
 	return err
 }
 
-// slowEvery is how often everything but CPU time is read. Memory moves slowly,
-// and the other counters only count for what they grew by from the first sample
-// to the last; reading them ten times a second would make up most of what a
-// sample costs.
-const slowEvery = time.Second
+// All is how often everything but CPU time is read unless [Sampler.ReadAll] says
+// otherwise. Memory moves slowly, and the other counters only count for what they
+// grew by from the first sample to the last; reading them ten times a second
+// would make up most of what a sample costs.
+const All = time.Second
 
 // source is one kernel file that stays open.
 type source struct {
 	file  *os.File
 	fd    int
 	parse parse
-	slow  bool // whether it is read every slowEvery only
+	slow  bool // whether it is read from time to time only
 }
 
 type container struct {
@@ -213,6 +213,7 @@ type Sampler struct {
 	host       kernel.ProcStat
 	load1      int64 // hundredths
 	slowWall   int64 // when the slow files were read last, CLOCK_REALTIME in ns
+	every      int64 // time in ns after which they are read again
 	slowMono   int64 // the same, CLOCK_MONOTONIC; 0 before the first sample
 	clock      clock
 	raw        raw // of the process that samples
@@ -237,13 +238,16 @@ func Open(cgroupRoot, proc string, targets []Target) (*Sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sampler{buf: make([]byte, 16<<10), line: make([]byte, 0, 4<<10)}
+	s := &Sampler{buf: make([]byte, 16<<10), line: make([]byte, 0, 4<<10), every: int64(All)}
 	if err := s.open(l, proc, targets); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
+
+// ReadAll sets how often everything is read.
+func (s *Sampler) ReadAll(every time.Duration) { s.every = int64(every) }
 
 func (s *Sampler) open(l *locator, proc string, targets []Target) error {
 	for _, t := range targets {
@@ -445,15 +449,15 @@ func (s *Sampler) Close() {
 }
 
 // Sample reads the CPU time of every container, and whether it is frozen, and returns the line, newline
-// included, which is valid until the next call. Everything else is read when a
-// second has passed since it was, and when all is set, as it must be for the
+// included, which is valid until the next call. Everything else is read when the
+// time for it has passed since it was, and when all is set, as it must be for the
 // first and the last sample; in between a line repeats it and says when it was
 // read. The clocks are read first. A container whose cgroup has been removed is
 // marked as gone and the others go on.
 func (s *Sampler) Sample(all bool) ([]byte, error) {
 	mono := s.clock.monotonic()
 	wall := s.clock.wall()
-	all = all || s.slowMono == 0 || mono-s.slowMono >= int64(slowEvery)
+	all = all || s.slowMono == 0 || mono-s.slowMono >= s.every
 	if all {
 		s.slowMono, s.slowWall = mono, wall
 	}

@@ -49,7 +49,10 @@ type Spec struct {
 
 	HostPID    bool // see the host's processes
 	HostCgroup bool // see the host's cgroup tree
-	Init       bool // run a minimal init as process 1
+	// CgroupParent is the cgroup that the container's lies in; empty leaves it to
+	// the engine.
+	CgroupParent string
+	Init         bool // run a minimal init as process 1
 }
 
 // Bind mounts a folder of the engine's host, read-only.
@@ -113,7 +116,7 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "32m", "max-file": "2"}},
 		Tmpfs:     s.Tmpfs,
 		ShmSize:   s.Shm,
-		Resources: container.Resources{CpusetCpus: s.CPUs, Memory: s.Memory, MemorySwap: s.Memory},
+		Resources: container.Resources{CpusetCpus: s.CPUs, Memory: s.Memory, MemorySwap: s.Memory, CgroupParent: s.CgroupParent},
 	}
 	if s.Init {
 		host.Init = &s.Init
