@@ -408,8 +408,14 @@ func TestProbeGate(t *testing.T) {
 	out := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
 	st := only(t, results)
 	readings := gate(t, st, gates.Probe)
-	if len(readings) != protocol.MaxAttempts {
-		t.Fatalf("%d attempts\n%s", len(readings), out)
+	probes := 0
+	for _, e := range st.Events() {
+		if e.Type == store.EventProbe {
+			probes++
+		}
+	}
+	if len(readings) != 1 || probes != protocol.MaxProbes {
+		t.Fatalf("%d attempts, %d probes\n%s", len(readings), probes, out)
 	}
 	for _, g := range readings {
 		if !g.Failed() || g.Reading <= 0 || g.Reading >= 0.99 {

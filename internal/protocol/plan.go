@@ -115,7 +115,11 @@ func (p Plan) nominal(b Block, n int) (time.Duration, int) {
 	d := p.preset.Probe.Window.Std() +
 		time.Duration(len(b.Warmups))*p.preset.Warmup.Std() +
 		time.Duration(n)*b.Phase.Window.Std() + time.Duration(max(0, n-1))*b.Phase.Cooldown.Std()
-	return d, 1 + len(b.Warmups) + n
+	runs := 1 + len(b.Warmups) + n
+	if b.Phase.Kind == plan.KindCeiling { // a second probe, flat out
+		d, runs = d+p.preset.Probe.Window.Std(), runs+1
+	}
+	return d, runs
 }
 
 // BlockTime estimates a block of which n windows are still to be measured.

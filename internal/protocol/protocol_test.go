@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,6 +62,9 @@ func TestBlockOrder(t *testing.T) {
 	}
 	if got := lab.calls[:len(want)]; !slices.Equal(got, want) {
 		t.Errorf("block was\n%q, want\n%q", got, want)
+	}
+	if a, b := count(lab.calls, "probe at 0"), 2; a != b {
+		t.Errorf("%d flat-out probes before %d blocks of ceilings", a, b)
 	}
 	last := lab.calls[len(lab.calls)-7:]
 	for i, suffix := range []string{"auth c16", "auth c64", "read c16", "read c64", "write c16", "write c64"} {
@@ -133,7 +137,7 @@ func TestGatesFail(t *testing.T) {
 			w := r.Plan.Blocks[0].Windows[0]
 			attempts := journal.Attempts(w)
 			permanent := gate == gates.Probe || gate == gates.Cores
-			if want := map[bool]int{true: MaxAttempts, false: 2}[permanent]; len(attempts) != want {
+			if want := map[string]int{gates.Probe: 1, gates.Cores: MaxAttempts}[gate]; len(attempts) != cmp.Or(want, 2) {
 				t.Fatalf("%d attempts, want %d", len(attempts), want)
 			}
 			failed := attempts[0]
@@ -151,12 +155,53 @@ func TestGatesFail(t *testing.T) {
 			if last := attempts[len(attempts)-1]; last.Passed() == permanent || last.Attempt != len(attempts) {
 				t.Errorf("last attempt %+v", last)
 			}
-			if gate == gates.Probe && count(lab.calls, "start probe") != 3*len(r.Plan.Blocks) {
-				t.Errorf("a block whose probe failed must probe anew: %d probes", count(lab.calls, "start probe"))
+			if n := count(lab.calls, "probe at 50000"); gate == gates.Probe && n != MaxProbes*len(r.Plan.Blocks) {
+				t.Errorf("a probe that failed must be asked again at once: %d probes", n)
+			}
+			if gate == gates.Probe && (count(lab.calls, "start probe") != len(r.Plan.Blocks) || lab.measured != r.Plan.Windows()) {
+				t.Errorf("%d blocks and %d windows were measured", count(lab.calls, "start probe"), lab.measured)
 			}
 		})
 	}
 }
+
+// TestProbeAgain: a probe that fell short once is forgotten, and the one that
+// reached its target judges the block.
+func TestProbeAgain(t *testing.T) {
+	r, lab, journal := setup(t)
+	good := lab.probes
+	lab.probes = []byte(strings.ReplaceAll(string(good), `"200": `, `"500": `))
+	r.Observer = &probeWatcher{after: func(n int) {
+		if n == 1 {
+			lab.probes = good
+		}
+	}}
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	if len(a) != 1 || !a[0].Passed() {
+		t.Errorf("attempts %+v", a)
+	}
+	var readings []store.ProbeReading
+	for _, e := range journal.events {
+		if reading, ok := store.ReadingOf(e); ok && *e.Block == r.Plan.Blocks[0].Block {
+			readings = append(readings, reading)
+		}
+	}
+	if len(readings) != 2 || readings[0].Achieved != 0 || readings[1].Achieved == 0 || readings[0].File == readings[1].File {
+		t.Errorf("readings %+v", readings)
+	}
+}
+
+// probeWatcher counts the readings of the probe.
+type probeWatcher struct {
+	watchNothing
+	n     int
+	after func(n int)
+}
+
+func (w *probeWatcher) ProbeEnded(Block, store.ProbeReading) { w.n++; w.after(w.n) }
 
 // TestClockThatIsSet: whoever sets a host's clock within a window fails it, and
 // does not end the run.

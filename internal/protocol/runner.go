@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,10 @@ import (
 // MaxAttempts is how often a window is measured at most: once, and again up to
 // twice when a gate failed.
 const MaxAttempts = 3
+
+// MaxProbes is how often the reference probe of a block is asked: once, and again
+// up to twice when it fell short of its target.
+const MaxProbes = 3
 
 // Journal is where a run is written down. It is append-only: no raw file is
 // ever written twice.
@@ -108,15 +113,20 @@ func (r *Runner) pending(b Block) []store.Window { return b.Left(r.done).Windows
 
 // Finished reports whether a window with these attempts needs no further one:
 // an attempt is evidence, or the gates have judged it as often as the protocol
-// allows. Attempts that broke off do not count.
+// allows. Where it was the probe that failed that is once, since the probe itself
+// had its attempts. Attempts that broke off do not count.
 func Finished(attempts []store.WindowResult) bool {
 	judged := 0
 	for _, a := range attempts {
 		if a.Passed() {
 			return true
 		}
-		if a.Error == "" {
-			judged++
+		if a.Error != "" {
+			continue
+		}
+		judged++
+		if slices.ContainsFunc(a.Gates, func(g store.Gate) bool { return g.Name == gates.Probe && g.Failed() }) {
+			return true
 		}
 	}
 	return judged >= MaxAttempts
@@ -166,7 +176,7 @@ func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (
 		}
 	}
 	nominal, _ := r.Plan.nominal(b, timer.windows)
-	timer.end(nominal, &r.overhead)
+	timer.end(nominal+timer.again, &r.overhead)
 	if err := r.Journal.Append(store.Event{Type: store.EventBlockEnded, Block: &b.Block}); err != nil {
 		return err
 	}
@@ -197,32 +207,57 @@ func (r *Runner) keepLog(b Block, log []byte) error {
 }
 
 // probe runs the reference server on the candidate's cores at the probe's
-// target. What it reached judges the windows of the block; a probe that could
-// not be read is a reading of nothing, and an error only when the lab failed.
-func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.ProbeReading, error) {
+// target. What it reached judges the windows of the block; one that fell short
+// is asked again at once, up to MaxProbes times, and the last reading counts.
+// Before a ceiling it is asked for as much as it can, so that the generator's
+// own limit stands beside the candidate's. A probe that could not be read is a
+// reading of nothing, and an error only when the lab failed.
+func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (reading store.ProbeReading, err error) {
 	r.Observer.Stage(b, "probing")
 	server, err := r.Lab.StartProbe(ctx)
 	if err != nil {
 		return store.ProbeReading{}, err
 	}
+	defer func() { err = errors.Join(err, stopServer(server)) }()
 	p := r.Preset.Probe
+	for n := 1; n <= MaxProbes; n++ {
+		reading, err = r.probeOnce(ctx, b, server, p.Connections, p.Target, timer)
+		if err != nil || gates.OfProbe(reading).OK {
+			break
+		}
+		timer.again += p.Window.Std()
+	}
+	if err != nil || b.Phase.Kind != plan.KindCeiling {
+		return reading, err
+	}
+	_, err = r.probeOnce(ctx, b, server, slices.Max(b.Phase.Connections), 0, timer)
+	return reading, err
+}
+
+// probeOnce takes one reading of the reference server: at a target, or flat out
+// where that is 0.
+func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connections, target int, timer *blockTimer) (store.ProbeReading, error) {
+	window := r.Preset.Probe.Window.Std()
 	var out [][]byte
-	err = timer.generate(p.Window.Std(), func() error {
+	err := timer.generate(window, func() (err error) {
 		out, err = r.Lab.Generate(ctx, server, Load{
-			Scenario: plan.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: p.Connections,
-			Target: p.Target, Duration: p.Window.Std(), Timeout: r.Preset.Timeout.Std(),
+			Scenario: plan.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: connections,
+			Target: target, Duration: window, Timeout: r.Preset.Timeout.Std(),
 		})
 		return err
 	})
-	if err := errors.Join(err, stopServer(server)); err != nil {
+	if err != nil {
 		return store.ProbeReading{}, err
 	}
 	if len(out) == 0 {
 		return store.ProbeReading{}, errors.New("the probe left no output of a load generator")
 	}
-	reading := store.ProbeReading{Target: p.Target}
+	reading := store.ProbeReading{Target: target}
+	if reading.FlatOut() {
+		reading.Connections = connections
+	}
 	for reading.Attempt = 1; ; reading.Attempt++ {
-		reading.File = store.ProbePath(b.Block, reading.Attempt)
+		reading.File = store.ProbePath(b.Block, reading)
 		reading.SHA256, err = r.Journal.WriteRaw(reading.File, out[0])
 		if err == nil {
 			break
@@ -232,7 +267,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 		}
 	}
 	for i, data := range out[1:] {
-		path := store.OtherProbePath(b.Block, reading.Attempt, i+2)
+		path := store.OtherProbePath(b.Block, reading, i+2)
 		sum, err := r.Journal.WriteRaw(path, data)
 		if err != nil {
 			return store.ProbeReading{}, err
@@ -246,7 +281,7 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (store.P
 	if err != nil {
 		reading.Error = err.Error()
 	}
-	reading.Achieved = float64(ok) / p.Window.Seconds()
+	reading.Achieved = float64(ok) / window.Seconds()
 	data, err := json.Marshal(reading)
 	if err != nil {
 		return store.ProbeReading{}, err
@@ -301,9 +336,7 @@ func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTime
 	return nil
 }
 
-// window measures one window until it is evidence or has had its attempts. A
-// window whose probe failed is left for a repetition of the block, which
-// probes anew.
+// window measures one window until it is evidence or has had its attempts.
 func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe store.ProbeReading, timer *blockTimer) error {
 	b := r.Plan.Blocks[index]
 	sc, _ := r.Suite.Scenario(w.Scenario)
@@ -334,9 +367,6 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 		}
 		if result.Error != "" {
 			return fmt.Errorf("window %s, attempt %d: %s", windowName(w), attempt, result.Error)
-		}
-		if !gates.OfProbe(probe).OK {
-			return nil
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ type blockTimer struct {
 	windows  int           // windows measured, repetitions included
 	runs     int           // runs of the load generator
 	overhead time.Duration // of these runs: time beside the nominal window
+	again    time.Duration // nominal length of probes that were asked again
 }
 
 // generate times one run of the load generator with a nominal length.

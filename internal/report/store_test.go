@@ -98,7 +98,7 @@ func convertTo(t testing.TB, results string, hosts bool) *store.Store {
 	add(store.Event{Type: store.EventRunStarted})
 	for _, p := range old.Probes {
 		reading := p.Reading
-		reading.File = store.ProbePath(p.Block, 1)
+		reading.File = store.ProbePath(p.Block, store.ProbeReading{Target: 1, Attempt: 1})
 		raw(reading.File, read(p.Reading.File))
 		data, err := json.Marshal(reading)
 		if err != nil {

@@ -311,8 +311,12 @@ func probeTable(r analysis.Report) Table {
 		Empty: "No probe was measured.",
 	}
 	for _, row := range r.Probes {
+		target := "flat out"
+		if row.Target > 0 {
+			target = Number(float64(row.Target), 0)
+		}
 		t.Rows = append(t.Rows, []string{
-			row.Phase, Number(float64(row.Target), 0), strconv.Itoa(row.Readings), Number(row.Lowest, 0), Number(row.Highest, 0), strconv.Itoa(row.Below),
+			row.Phase, target, strconv.Itoa(row.Readings), Number(row.Lowest, 0), Number(row.Highest, 0), strconv.Itoa(row.Below),
 		})
 	}
 	return t

@@ -19,7 +19,7 @@ func Verify(s *store.Store) []store.Problem {
 	probes := map[store.Block]store.ProbeReading{}
 	var problems []store.Problem
 	for _, e := range s.Events() {
-		if r, ok := store.ReadingOf(e); ok && e.Block != nil {
+		if r, ok := store.ReadingOf(e); ok && e.Block != nil && !r.FlatOut() {
 			probes[*e.Block] = r
 		}
 		w := e.Window

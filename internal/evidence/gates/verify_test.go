@@ -61,7 +61,8 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	block := store.Block{Phase: "rate", Candidate: "go", Repetition: 1}
-	probe := store.ProbeReading{Target: 1000, Achieved: 1000, Attempt: 1, File: store.ProbePath(block, 1)}
+	probe := store.ProbeReading{Target: 1000, Achieved: 1000, Attempt: 1}
+	probe.File = store.ProbePath(block, probe)
 	keep := func(path string, data []byte) string {
 		sum, err := s.WriteRaw(path, data)
 		if err != nil {

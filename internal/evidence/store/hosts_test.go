@@ -358,8 +358,9 @@ func TestProbeOfSeveralGenerators(t *testing.T) {
 	defer s.Close()
 	b := Block{Phase: "rate", Candidate: "go", Repetition: 1}
 	data := readFile(t, "../oha/testdata/half.json")
-	r := ProbeReading{Target: 30_000, Achieved: 2 * 18472, Attempt: 1, File: ProbePath(b, 1), Others: map[string]string{}}
-	second := OtherProbePath(b, 1, 2)
+	r := ProbeReading{Target: 30_000, Achieved: 2 * 18472, Attempt: 1, Others: map[string]string{}}
+	r.File = ProbePath(b, r)
+	second := OtherProbePath(b, r, 2)
 	if r.SHA256, err = s.WriteRaw(r.File, data); err != nil {
 		t.Fatal(err)
 	}

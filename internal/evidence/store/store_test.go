@@ -208,13 +208,6 @@ func TestAttemptNumbersAreNeverReused(t *testing.T) {
 	if next() != 1 {
 		t.Errorf("another repetition: %d", next())
 	}
-	b := Block{Phase: "rate", Candidate: "go", Repetition: 1}
-	if _, err := s.WriteRaw(ProbePath(b, 2), nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := s.NextProbe(b); n != 3 {
-		t.Errorf("probe attempt %d", n)
-	}
 }
 
 // TestTornLine cuts the log at every byte of its last line, as a kill may, and

@@ -14,7 +14,7 @@ import (
 // ProbeReading is the data of an EventProbe: what the reference server reached
 // on the candidate's own cores.
 type ProbeReading struct {
-	Target   int     `json:"target"`   // requests per second asked for
+	Target   int     `json:"target"`   // requests per second asked for; 0: as many as there could be
 	Achieved float64 `json:"achieved"` // 2xx answers per second of the nominal window
 	Attempt  int     `json:"attempt"`
 	File     string  `json:"file"` // raw output, below the run's folder
@@ -23,7 +23,13 @@ type ProbeReading struct {
 	// answers are in Achieved too: path -> digest.
 	Others map[string]string `json:"others,omitempty"`
 	Error  string            `json:"error,omitempty"`
+	// Connections are those of a probe that was asked for as much as it could.
+	Connections int `json:"connections,omitempty"`
 }
+
+// FlatOut reports whether the probe had no target: it says what the load
+// generator can do and judges nothing.
+func (r ProbeReading) FlatOut() bool { return r.Target == 0 }
 
 // Key names a window within its run. Two windows of one key are attempts at the
 // same thing.
@@ -65,17 +71,21 @@ func RawPath(w Window, attempt int, ending string) string {
 }
 
 // ProbePath is the path of the load generator's output of a reference probe.
-func ProbePath(b Block, attempt int) string {
-	return fmt.Sprintf("%s_a%d.%s", probeBase(b), attempt, RawOHA)
+func ProbePath(b Block, r ProbeReading) string {
+	return fmt.Sprintf("%s_a%d.%s", probeBase(b, r), r.Attempt, RawOHA)
 }
 
 // OtherProbePath is the same for the second load generator, or a further one.
-func OtherProbePath(b Block, attempt, generator int) string {
-	return fmt.Sprintf("%s_a%d.%s.%s", probeBase(b), attempt, plan.HostName(plan.Load, generator), RawOHA)
+func OtherProbePath(b Block, r ProbeReading, generator int) string {
+	return fmt.Sprintf("%s_a%d.%s.%s", probeBase(b, r), r.Attempt, plan.HostName(plan.Load, generator), RawOHA)
 }
 
-func probeBase(b Block) string {
-	return fmt.Sprintf("%s/%s/%s_probe_r%d", RawDir, b.Phase, b.Candidate, b.Repetition)
+func probeBase(b Block, r ProbeReading) string {
+	what := "probe"
+	if r.FlatOut() {
+		what = "flatout"
+	}
+	return fmt.Sprintf("%s/%s/%s_%s_r%d", RawDir, b.Phase, b.Candidate, what, b.Repetition)
 }
 
 // NextAttempt is the attempt number that a window gets next, from 1. A number
@@ -90,9 +100,6 @@ func (s *Store) NextAttempt(w Window) int {
 
 // Attempts returns the attempts at one window that are in the log.
 func (s *Store) Attempts(w Window) []WindowResult { return s.History().Attempts(w) }
-
-// NextProbe is the attempt number that the probe of a block gets next, from 1.
-func (s *Store) NextProbe(b Block) int { return s.lastOnDisk(probeBase(b)) + 1 }
 
 // lastOnDisk is the highest attempt number among the raw files of a base path.
 // A folder that cannot be read counts as empty: WriteRaw is what refuses a name

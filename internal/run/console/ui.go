@@ -191,6 +191,10 @@ func (w *watcher) Stage(b protocol.Block, what string) {
 }
 
 func (w *watcher) ProbeEnded(_ protocol.Block, r store.ProbeReading) {
+	if r.FlatOut() && r.Error == "" {
+		w.c.Printf("  probe   %s/s flat out, over %d connections", thousands(r.Achieved), r.Connections)
+		return
+	}
 	g := gates.OfProbe(r)
 	verdict := "ok"
 	if !g.OK {
