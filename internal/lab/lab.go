@@ -76,6 +76,9 @@ type Config struct {
 	Images    map[string]string    // image name -> tag on the engines
 	PublicKey string               // PEM, for the candidates
 	Tokens    map[string]oha.Token // scope -> token that the load generator sends
+	// Renew returns tokens that are valid for some time yet, or none where those it
+	// gave before are. It is asked before each load; nil leaves Tokens as they are.
+	Renew     func(valid time.Duration) (map[string]oha.Token, error)
 	Hosts     map[plan.Role]*Host
 	LoadHosts []*Host // the second and further load hosts
 
@@ -119,7 +122,8 @@ type Lab struct {
 	mu      sync.Mutex
 	servers map[*server]bool
 	closed  bool
-	latest  *readings // of the hosts' clocks
+	latest  *readings   // of the hosts' clocks
+	spent   []oha.Token // that were replaced, which no text may show either
 }
 
 // New prepares the hosts: it refuses engines that another run is using, removes

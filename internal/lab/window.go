@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,6 +168,9 @@ func (l *Lab) createLoads(ctx context.Context, w protocol.Load, held bool) ([]*g
 	if err := CheckShares(w, len(hosts)); err != nil {
 		return nil, err
 	}
+	if err := l.renew(w); err != nil {
+		return nil, err
+	}
 	gens := make([]*generator, len(hosts))
 	var g errgroup.Group
 	for i, h := range hosts {
@@ -174,6 +178,27 @@ func (l *Lab) createLoads(ctx context.Context, w protocol.Load, held bool) ([]*g
 		g.Go(func() (err error) { gens[i].c, err = l.createLoad(ctx, gens[i]); return err })
 	}
 	return gens, g.Wait()
+}
+
+// renew takes new tokens where the present ones might expire before a load ends.
+func (l *Lab) renew(w protocol.Load) error {
+	if l.cfg.Renew == nil {
+		return nil
+	}
+	tokens, err := l.cfg.Renew(w.Duration + w.Timeout + margin)
+	if err != nil {
+		return fmt.Errorf("renewing the tokens: %w", err)
+	}
+	if tokens == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.cfg.Tokens {
+		l.spent = append(l.spent, t)
+	}
+	l.cfg.Tokens = tokens
+	return nil
 }
 
 // createLoad creates one load generator's container.
@@ -195,7 +220,9 @@ func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, 
 		spec.ContentType = "application/json"
 	}
 	if w.Scenario.Scope != "" {
+		l.mu.Lock()
 		token, ok := l.cfg.Tokens[w.Scenario.Scope]
+		l.mu.Unlock()
 		if !ok {
 			return nil, fmt.Errorf("scenario %s needs a token with scope %q, and the lab has none", w.Scenario.ID, w.Scenario.Scope)
 		}
@@ -454,7 +481,10 @@ func copyProven(want string, copy func() ([]byte, error)) ([]byte, error) {
 
 // redact takes tokens out of a text that a container printed.
 func (l *Lab) redact(text string) string {
-	for _, t := range l.cfg.Tokens {
+	l.mu.Lock()
+	tokens := slices.AppendSeq(slices.Clone(l.spent), maps.Values(l.cfg.Tokens))
+	l.mu.Unlock()
+	for _, t := range tokens {
 		if t != "" {
 			text = strings.ReplaceAll(text, string(t), t.String())
 		}

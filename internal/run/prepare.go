@@ -386,12 +386,6 @@ func (p *Prepared) Describe(done func(store.Window) bool) []string {
 	return lines
 }
 
-// tokenLife is how long the run's tokens are valid: every window may be
-// measured three times, and building and seeding come first.
-func (p *Prepared) tokenLife() time.Duration {
-	return time.Hour + protocol.MaxAttempts*p.Plan.Time(protocol.DefaultOverhead())
-}
-
 // scopes lists the scopes that the scenarios need.
 func (p *Prepared) scopes() []string {
 	var all []string

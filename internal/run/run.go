@@ -416,14 +416,17 @@ func take(ctx context.Context, c Console, log interface{ Append(store.Event) err
 // up starts the lab: database, network, and the seed where the volume lacks it.
 func (b *bench) up(ctx context.Context, runID string) error {
 	id := contract.Identity{Issuer: b.Suite.Issuer, Audience: b.Suite.Audience, Subject: b.Suite.Subject}
-	signed, err := b.keys.LoadTokens(id, b.scopes(), time.Now().Add(b.tokenLife()))
-	if err != nil {
-		return err
-	}
-	tokens := map[string]oha.Token{}
-	for scope, t := range signed {
-		tokens[scope] = oha.Token(t.Reveal())
-	}
+	signer := &tokens{now: time.Now, sign: func(expires time.Time) (map[string]oha.Token, error) {
+		signed, err := b.keys.LoadTokens(id, b.scopes(), expires)
+		if err != nil {
+			return nil, err
+		}
+		out := map[string]oha.Token{}
+		for scope, t := range signed {
+			out[scope] = oha.Token(t.Reveal())
+		}
+		return out, nil
+	}}
 	tags := map[string]string{}
 	for name, img := range b.images {
 		tags[name] = img.Tag
@@ -433,9 +436,10 @@ func (b *bench) up(ctx context.Context, runID string) error {
 		hosts, loads = b.Hosts.Roles, b.Hosts.Loads
 	}
 	b.console.Transient("starting PostgreSQL")
+	var err error
 	b.lab, err = lab.New(ctx, lab.Config{
 		RunID: runID, Profile: b.Profile, Suite: b.Suite, Flavour: b.Profile.Flavour, Images: tags,
-		PublicKey: b.keys.PublicPEM(), Tokens: tokens, Hosts: hosts, LoadHosts: loads, Say: b.console.Status, Trace: b.console.Debugf,
+		PublicKey: b.keys.PublicPEM(), Renew: signer.renew, Hosts: hosts, LoadHosts: loads, Say: b.console.Status, Trace: b.console.Debugf,
 	})
 	if err != nil {
 		return err
