@@ -88,6 +88,7 @@ type during struct {
 
 func (d *during) PhaseStarted(plan.Phase)                           {}
 func (d *during) BlockStarted(protocol.Block, protocol.Progress)    {}
+func (d *during) BlockFailed(protocol.Block, error, bool)           {}
 func (d *during) Stage(protocol.Block, string)                      {}
 func (d *during) ProbeEnded(protocol.Block, store.ProbeReading)     {}
 func (d *during) WindowEnded(store.WindowResult, protocol.Progress) { d.end() }

@@ -197,6 +197,7 @@ type watchNothing struct{ seen []Progress }
 
 func (*watchNothing) PhaseStarted(plan.Phase)                        {}
 func (w *watchNothing) BlockStarted(_ Block, p Progress)             { w.seen = append(w.seen, p) }
+func (*watchNothing) BlockFailed(Block, error, bool)                 {}
 func (*watchNothing) Stage(Block, string)                            {}
 func (*watchNothing) ProbeEnded(Block, store.ProbeReading)           {}
 func (*watchNothing) WindowStarted(store.Window, int, Progress)      {}

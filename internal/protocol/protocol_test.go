@@ -303,36 +303,86 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestBrokenWindow: a window that breaks off ends the run, keeps what there is,
-// and does not use up the attempts of the gates.
+// TestBrokenWindow: a window that breaks off is tried again in a fresh block,
+// does not use up the attempts of the gates, and leaves every other window to be
+// measured.
 func TestBrokenWindow(t *testing.T) {
 	r, lab, journal := setup(t)
 	w := r.Plan.Blocks[0].Windows[1]
-	call := "measure " + w.Candidate + " read c256"
-	lab.fail = map[string]error{call: errors.New("the load generator was killed for memory")}
-	for range 4 {
-		if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "killed for memory") {
-			t.Fatalf("run ended with %v", err)
-		}
+	lab.fail = map[string]error{"measure " + w.Candidate + " read c256": errors.New("the load generator was killed for memory")}
+	err := r.Run(context.Background())
+	var incomplete *Incomplete
+	if !errors.As(err, &incomplete) || incomplete.Ended || !strings.HasPrefix(err.Error(), "4 of 24 windows were not measured: block rate/") || !strings.Contains(err.Error(), "killed for memory") {
+		t.Fatalf("run ended with %v", err)
+	}
+	if incomplete.Missing != 4 || r.Finished() != r.Plan.Windows()-4 { // read and write, in both repetitions
+		t.Errorf("%d of %d windows finished, %d missing", r.Finished(), r.Plan.Windows(), incomplete.Missing)
 	}
 	attempts := journal.Attempts(w)
-	if len(attempts) != 4 || attempts[3].Attempt != 4 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts) {
+	if len(attempts) != 2 || attempts[1].Attempt != 2 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts) {
 		t.Fatalf("attempts %+v", attempts)
 	}
 	lab.fail = nil
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if a := journal.Attempts(w); !a[len(a)-1].Passed() || a[len(a)-1].Attempt != 5 {
+	if a := journal.Attempts(w); !a[len(a)-1].Passed() || a[len(a)-1].Attempt != 3 {
 		t.Errorf("last attempt %+v", a[len(a)-1])
 	}
 }
 
-func TestContainerGone(t *testing.T) {
-	r, lab, _ := setup(t)
-	lab.bend = first(func(s []cgroup.Sample) { s[len(s)-1].Containers["db"] = cgroup.Container{Gone: true} })
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "db container ended") {
+// TestEverythingBreaks: when no block ends well the run does not go on for ever.
+func TestEverythingBreaks(t *testing.T) {
+	r, lab, journal := setup(t)
+	lab.fail = map[string]error{"database": errors.New("no space left on device")}
+	var incomplete *Incomplete
+	if err := r.Run(context.Background()); !errors.As(err, &incomplete) || !incomplete.Ended || incomplete.Missing != r.Plan.Windows() || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("run ended with %v", err)
+	}
+	if n := count(lab.calls, "database"); n != MaxBroken {
+		t.Errorf("%d attempts at a block", n)
+	}
+	if e := journal.events[len(journal.events)-1]; e.Type != store.EventBlockFailed {
+		t.Errorf("last event %+v", e)
+	}
+}
+
+// fullJournal cannot be written to any more.
+type fullJournal struct {
+	*memory
+	left int
+}
+
+func (f *fullJournal) Append(e store.Event) error {
+	if f.left--; f.left < 0 {
+		return errors.New("no space left on device")
+	}
+	return f.memory.Append(e)
+}
+
+// TestNothingCanBeWritten: a window that nobody can write down is not worth
+// measuring.
+func TestNothingCanBeWritten(t *testing.T) {
+	r, lab, journal := setup(t)
+	r.Journal = &fullJournal{journal, 3}
+	err := r.Run(context.Background())
+	var incomplete *Incomplete
+	if err == nil || errors.As(err, &incomplete) || !strings.Contains(err.Error(), "no space left") || lab.measured != 1 {
+		t.Errorf("run ended with %v after %d windows", err, lab.measured)
+	}
+}
+
+// TestContainerGone: the window is broken, and measured again with a new
+// container.
+func TestContainerGone(t *testing.T) {
+	r, lab, journal := setup(t)
+	lab.bend = first(func(s []cgroup.Sample) { s[len(s)-1].Containers["db"] = cgroup.Container{Gone: true} })
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	if len(a) != 2 || !strings.Contains(a[0].Error, "db container ended") || !a[1].Passed() {
+		t.Errorf("attempts %+v", a)
 	}
 }
 
@@ -347,8 +397,8 @@ func TestCandidateNeverReady(t *testing.T) {
 	if string(journal.raw["raw/rate/"+c+"_r"+"1_n1.log"]) != "no such file\n" {
 		t.Errorf("raw files: %v", journal.raw)
 	}
-	if e := journal.events[len(journal.events)-1]; e.Type != store.EventBlockFailed {
-		t.Errorf("last event %+v", e)
+	if r.Finished() == 0 {
+		t.Error("no other candidate was measured")
 	}
 }
 

@@ -29,6 +29,13 @@ const MaxAttempts = 3
 // up to twice when it fell short of its target.
 const MaxProbes = 3
 
+// MaxBroken is how many blocks in a row may break off before the run ends: then
+// it is not the block.
+const MaxBroken = 3
+
+// blockTries is how often a block is tried that breaks off.
+const blockTries = 2
+
 // Journal is where a run is written down. It is append-only: no raw file is
 // ever written twice.
 type Journal interface {
@@ -52,6 +59,8 @@ type Observer interface {
 	WindowStarted(w store.Window, attempt int, p Progress)
 	WindowEnded(r store.WindowResult, p Progress)
 	BlockEnded(b Block, p Progress)
+	// BlockFailed says that a block broke off, and whether it is tried again.
+	BlockFailed(b Block, err error, again bool)
 }
 
 // Progress says how far a run is.
@@ -78,26 +87,52 @@ type Runner struct {
 	overhead learned
 }
 
-// Run measures every window that is not finished yet, block by block. It stops
-// at the first error and at the end of the context; what was measured until
-// then is on record and a later Run goes on from there.
+// Run measures every window that is not finished yet, block by block. A block
+// that breaks off is tried again once; what is missing then is left out, and Run
+// goes on and returns an *Incomplete at its end. It stops at the end of the
+// context, when nothing can be written down any more, and when several blocks in
+// a row broke off. What was measured until then is on record and a later Run goes
+// on from there.
 func (r *Runner) Run(ctx context.Context) error {
 	r.started = time.Now()
 	phase := ""
-	for i := range r.Plan.Blocks {
-		b := r.Plan.Blocks[i]
-		for pending := r.pending(b); len(pending) > 0; pending = r.pending(b) {
+	var missing []error // of blocks that broke off, their last
+	row := 0            // how many broke off since one ended well
+	for i, b := range r.Plan.Blocks {
+		var broken error
+		for try := 1; try <= blockTries; try++ {
+			pending := r.pending(b)
+			if len(pending) == 0 {
+				break
+			}
 			if b.Block.Phase != phase {
 				phase = b.Block.Phase
 				r.Observer.PhaseStarted(b.Phase)
-				if err := r.Journal.Append(store.Event{Type: store.EventPhaseStarted, Message: phase}); err != nil {
+				if err := r.append(store.Event{Type: store.EventPhaseStarted, Message: phase}); err != nil {
 					return err
 				}
 			}
-			if err := r.block(ctx, i, pending); err != nil {
-				return err
+			broken = r.block(ctx, i, pending)
+			if broken == nil {
+				row = 0
+				break
 			}
+			var lost *writeError
+			if ctx.Err() != nil || errors.As(broken, &lost) {
+				return broken
+			}
+			row++
+			if row == MaxBroken {
+				return &Incomplete{Missing: r.Plan.Windows() - r.Finished(), Planned: r.Plan.Windows(), Ended: true, Errs: append(missing, broken)}
+			}
+			r.Observer.BlockFailed(b, broken, try < blockTries && len(r.pending(b)) > 0)
 		}
+		if broken != nil {
+			missing = append(missing, broken)
+		}
+	}
+	if len(missing) > 0 {
+		return &Incomplete{Missing: r.Plan.Windows() - r.Finished(), Planned: r.Plan.Windows(), Errs: missing}
 	}
 	return nil
 }
@@ -137,14 +172,14 @@ func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (
 	b := r.Plan.Blocks[index]
 	timer := blockTimer{start: time.Now()}
 	r.Observer.BlockStarted(b, r.progress(index, false))
-	if err := r.Journal.Append(store.Event{Type: store.EventBlockStarted, Block: &b.Block}); err != nil {
+	if err := r.append(store.Event{Type: store.EventBlockStarted, Block: &b.Block}); err != nil {
 		return err
 	}
 	defer func() {
 		if err == nil {
 			return
 		}
-		failed := r.Journal.Append(store.Event{Type: store.EventBlockFailed, Block: &b.Block, Error: err.Error()})
+		failed := r.append(store.Event{Type: store.EventBlockFailed, Block: &b.Block, Error: err.Error()})
 		err = errors.Join(fmt.Errorf("block %s: %w", name(b.Block), err), failed)
 	}()
 
@@ -177,7 +212,7 @@ func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (
 	}
 	nominal, _ := r.Plan.nominal(b, timer.windows)
 	timer.end(nominal+timer.again, &r.overhead)
-	if err := r.Journal.Append(store.Event{Type: store.EventBlockEnded, Block: &b.Block}); err != nil {
+	if err := r.append(store.Event{Type: store.EventBlockEnded, Block: &b.Block}); err != nil {
 		return err
 	}
 	r.Observer.BlockEnded(b, r.progress(index, true))
@@ -199,7 +234,7 @@ func (r *Runner) stop(b Block, s Server) error {
 // keepLog writes a candidate's log under the next free name.
 func (r *Runner) keepLog(b Block, log []byte) error {
 	for n := 1; ; n++ {
-		_, err := r.Journal.WriteRaw(fmt.Sprintf("raw/%s/%s_r%d_n%d.log", b.Block.Phase, b.Candidate, b.Repetition, n), log)
+		_, err := r.writeRaw(fmt.Sprintf("raw/%s/%s_r%d_n%d.log", b.Block.Phase, b.Candidate, b.Repetition, n), log)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -258,7 +293,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 	}
 	for reading.Attempt = 1; ; reading.Attempt++ {
 		reading.File = store.ProbePath(b.Block, reading)
-		reading.SHA256, err = r.Journal.WriteRaw(reading.File, out[0])
+		reading.SHA256, err = r.writeRaw(reading.File, out[0])
 		if err == nil {
 			break
 		}
@@ -268,7 +303,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 	}
 	for i, data := range out[1:] {
 		path := store.OtherProbePath(b.Block, reading, i+2)
-		sum, err := r.Journal.WriteRaw(path, data)
+		sum, err := r.writeRaw(path, data)
 		if err != nil {
 			return store.ProbeReading{}, err
 		}
@@ -287,7 +322,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 		return store.ProbeReading{}, err
 	}
 	r.Observer.ProbeEnded(b, reading)
-	return reading, r.Journal.Append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
+	return reading, r.append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
 }
 
 // succeeded counts the 2xx answers in the outputs of all load generators. The
@@ -380,7 +415,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 			return "", nil
 		}
 		path := store.RawPath(w, attempt, ending)
-		sum, err := r.Journal.WriteRaw(path, data)
+		sum, err := r.writeRaw(path, data)
 		if err == nil {
 			res.SHA256[path] = sum
 		}
@@ -429,7 +464,7 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 	} else if err := r.judge(&res, m, probe); err != nil {
 		res.Error = err.Error()
 	}
-	return res, r.Journal.Append(store.Event{Type: store.EventWindow, Window: &res})
+	return res, r.append(store.Event{Type: store.EventWindow, Window: &res})
 }
 
 // fileName makes the name of a host fit to be a part of a file's name, and one

@@ -336,13 +336,12 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
 	}
-	if err := r.Run(ctx); err != nil {
+	err = r.Run(ctx)
+	var incomplete *protocol.Incomplete
+	if err != nil && (!errors.As(err, &incomplete) || incomplete.Ended) || b.Hosts != nil {
 		return err
 	}
-	if b.Hosts != nil {
-		return nil
-	}
-	return b.neutral(ctx, st)
+	return errors.Join(err, b.neutral(ctx, st))
 }
 
 // neutralTime is about how long neutral takes.

@@ -186,6 +186,14 @@ func (w *watcher) BlockStarted(b protocol.Block, p protocol.Progress) {
 	w.c.Printf("block %d of %d: %s, repetition %d, phase %s; %d of %d windows done, %s", p.Block, p.Blocks, b.Candidate, b.Repetition, b.Block.Phase, p.Window, p.Windows, w.left)
 }
 
+func (w *watcher) BlockFailed(b protocol.Block, err error, again bool) {
+	what := "its windows are left out"
+	if again {
+		what = "it is tried again"
+	}
+	w.c.Printf("  %s r%d broke off, %s: %v", b.Candidate, b.Repetition, what, err)
+}
+
 func (w *watcher) Stage(b protocol.Block, what string) {
 	w.c.Transient("%s %s r%d: %s, %s", b.Block.Phase, b.Candidate, b.Repetition, what, w.left)
 }
