@@ -58,6 +58,27 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 	return dir, false, nil // opening it says what is missing
 }
 
+// damaged holds the raw files of a run against the digests in its log and says
+// which differ: path -> what is wrong. With --no-verify it only says that nobody
+// has looked.
+func (a *app) damaged(s *store.Store) (map[string]string, error) {
+	if s == nil {
+		return nil, nil
+	}
+	if a.noVerify {
+		return nil, a.check(s)
+	}
+	problems, err := s.Damaged()
+	if err != nil {
+		return nil, err
+	}
+	damaged := map[string]string{}
+	for _, p := range problems {
+		damaged[p.Path] = p.What
+	}
+	return damaged, nil
+}
+
 // check holds the raw files of a run against the digests in its log. With
 // --no-verify it only says that nobody has.
 func (a *app) check(s *store.Store) error {

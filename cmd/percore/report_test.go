@@ -209,10 +209,15 @@ func TestRawFilesAreChecked(t *testing.T) {
 			t.Errorf("%v --no-verify: exit code %d, %.60q, %s", args[2:], code, out, errs)
 		}
 	}
-	for _, args := range [][]string{{"ls"}, {"show", id}} {
-		if code, _, errs := call(append([]string{"--results", results}, args...)...); code != 0 {
-			t.Errorf("%v: exit code %d, %s", args, code, errs)
-		}
+	if code, _, errs := call("--results", results, "ls"); code != 0 {
+		t.Errorf("ls: exit code %d, %s", code, errs)
+	}
+	// What nothing can prove any more is not shown as a figure.
+	if code, out, errs := call("--results", results, "show", id); code != 0 || !strings.Contains(out, raw+": this raw file is missing") || strings.Contains(out, "442,5") {
+		t.Errorf("show: exit code %d, %s\n%s", code, errs, out)
+	}
+	if code, out, errs := call("--results", results, "show", id, "--no-verify"); code != 0 || !strings.Contains(out, "442,5") || !strings.Contains(errs, "not checked") {
+		t.Errorf("show --no-verify: exit code %d, %s\n%s", code, errs, out)
 	}
 	if code, _, errs := call("--results", results, "report", id, "--verify", "--no-verify"); code != fail.CodeInput || !strings.Contains(errs, "exclude each other") {
 		t.Errorf("--verify --no-verify: exit code %d, %s", code, errs)

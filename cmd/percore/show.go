@@ -10,7 +10,7 @@ import (
 )
 
 func newShowCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "show a run: what it is, how far it has come, every window with its gates",
 		Args:  cobra.ExactArgs(1),
@@ -22,7 +22,14 @@ func newShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return report.Show(a.stdout, src.Input, analysis.Of(src.Input), a.width())
+			damaged, err := a.damaged(src.store)
+			if err != nil {
+				return err
+			}
+			src.Windows = analysis.Without(src.Windows, damaged)
+			return report.Show(a.stdout, src.Input, analysis.Of(src.Input), damaged, a.width())
 		},
 	}
+	a.noVerifyFlag(cmd)
+	return cmd
 }

@@ -76,7 +76,7 @@ func TestGolden(t *testing.T) {
 			"80.txt":   func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "text", Width: 80}) },
 			"md":       func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "md"}) },
 			"json":     func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "json"}) },
-			"show.txt": func(b *bytes.Buffer) error { return Show(b, in, r, 0) },
+			"show.txt": func(b *bytes.Buffer) error { return Show(b, in, r, nil, 0) },
 		}
 		for _, table := range CSVTables {
 			outputs[table+".csv"] = func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "csv", Table: table}) }

@@ -12,14 +12,15 @@ import (
 )
 
 // Show writes what a run is and how far it has come: its identity, the progress
-// of its plan, and every attempt at a window with its gates.
-func Show(w io.Writer, in analysis.Input, r analysis.Report, width int) error {
+// of its plan, and every attempt at a window with its gates, or what is wrong
+// with a raw file of it: damaged names those, path -> what.
+func Show(w io.Writer, in analysis.Input, r analysis.Report, damaged map[string]string, width int) error {
 	out := bufio.NewWriter(w)
 	textHead(out, r, width)
 	fmt.Fprintln(out)
 	textTable(out, progressTable(in, r), width)
 	fmt.Fprintln(out)
-	textTable(out, attemptTable(in), width)
+	textTable(out, attemptTable(in, damaged), width)
 	for _, t := range hostTables(r) {
 		fmt.Fprintln(out)
 		textTable(out, t, width)
@@ -68,7 +69,7 @@ func progressTable(in analysis.Input, r analysis.Report) Table {
 }
 
 // attemptTable lists every attempt in the order in which it was made.
-func attemptTable(in analysis.Input) Table {
+func attemptTable(in analysis.Input, damaged map[string]string) Table {
 	t := Table{
 		ID: "attempts", Title: "Windows", Empty: "No window was measured.",
 		Columns: []Column{
@@ -93,7 +94,14 @@ func attemptTable(in analysis.Input) Table {
 		} else {
 			row = append(row, absent, absent, absent, absent, absent)
 		}
-		t.Rows = append(t.Rows, append(row, GateText(w)))
+		text := GateText(w)
+		for _, path := range w.RawFiles() {
+			if what := damaged[path]; what != "" {
+				text = path + ": " + what
+				break
+			}
+		}
+		t.Rows = append(t.Rows, append(row, text))
 	}
 	return t
 }

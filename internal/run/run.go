@@ -333,6 +333,13 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
 		Layout: gates.LayoutOf(st.Run()), Observer: b.console.Watch(), Tail: tail,
 	}
+	given, err := st.GiveUpDamaged()
+	for _, lost := range given {
+		b.console.Printf("note: %s: %s; what rests on it is measured again (%d attempts)", lost.Path, lost.What, len(lost.Attempts))
+	}
+	if err != nil {
+		return err
+	}
 	if done := r.Finished(); done > 0 {
 		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
 	}

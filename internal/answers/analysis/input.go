@@ -51,6 +51,18 @@ func FromStore(s *store.Store) Input {
 	return in
 }
 
+// Without returns windows that have neither figures nor verdicts where one of
+// their raw files is damaged: path -> what is wrong with it.
+func Without(windows []store.WindowResult, damaged map[string]string) []store.WindowResult {
+	windows = slices.Clone(windows)
+	for i, w := range windows {
+		if slices.ContainsFunc(w.RawFiles(), func(path string) bool { return damaged[path] != "" }) {
+			windows[i].Measured, windows[i].Gates = nil, nil
+		}
+	}
+	return windows
+}
+
 // FromStudy takes a raw folder in the study's layout.
 func FromStudy(s *study.Study) Input {
 	return Input{Run: s.Run, State: store.StateComplete, Windows: s.Windows, Probes: s.Probes, Notes: s.Notes, Study: true}

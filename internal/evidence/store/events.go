@@ -29,11 +29,18 @@ type History struct {
 	Events []Event
 	byKey  map[string][]int // Window.Key -> indices of its attempts in Events
 	last   map[string]int   // Window.Key -> highest attempt number
+	lost   map[string]bool  // raw files that were given up
 	end    int64            // offset behind the last whole line
 }
 
 func (h *History) add(e Event) {
 	h.Events = append(h.Events, e)
+	if e.Type == EventLost {
+		var lost Lost
+		if json.Unmarshal(e.Data, &lost) == nil {
+			h.giveUp(lost)
+		}
+	}
 	if e.Window == nil || e.Type != EventWindow {
 		return
 	}

@@ -42,8 +42,12 @@ type rawFile struct{ path, digest string }
 // every path that it names, and what is wrong with the log itself.
 func (s *Store) recorded() (files []rawFile, named map[string]bool, problems []Problem) {
 	named = map[string]bool{}
+	lost := s.History().lost
 	add := func(path, digest string) {
 		named[path] = true
+		if lost[path] {
+			return // the log says so
+		}
 		files = append(files, rawFile{path, digest})
 	}
 	wrong := func(path, what string) { problems = append(problems, Problem{path, what, true}) }
@@ -210,7 +214,7 @@ func (s *Store) CheckRaw() error {
 		more = fmt.Sprintf(", and %d more raw files are missing or differ", n)
 	}
 	p := problems[0]
-	return fail.Input("%s: %s%s; restore it from a copy of the folder, or add --no-verify to read the recorded figures alone",
+	return fail.Input("%s: %s%s; restore it from a copy of the folder, have it measured again with `percore run --resume`, or add --no-verify to read the recorded figures alone",
 		filepath.Join(s.dir, filepath.FromSlash(p.Path)), p.What, more)
 }
 

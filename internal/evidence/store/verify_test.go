@@ -120,6 +120,78 @@ func TestProblemsNameTheFile(t *testing.T) {
 }
 
 // TestVerifyLog notices a log that has lost its beginning.
+// TestLostFiles: what rests on a raw file that is gone is measured again, and the
+// folder is whole from then on.
+func TestLostFiles(t *testing.T) {
+	block := func(w WindowResult) Block {
+		return Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
+	}
+	for name, lose := range map[string]func(w WindowResult, probe ProbeReading) string{
+		"output":          func(w WindowResult, _ ProbeReading) string { return w.OHA },
+		"another host's":  func(w WindowResult, _ ProbeReading) string { return w.OtherCGroup["db"] },
+		"probe before it": func(_ WindowResult, p ProbeReading) string { return p.File },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := create(t, "a1")
+			w, files := threeHosts(t)
+			probe := ProbeReading{Target: 10, Achieved: 10, Attempt: 1}
+			probe.File = ProbePath(block(w), probe)
+			var err error
+			if probe.SHA256, err = s.WriteRaw(probe.File, []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			for name, data := range files {
+				if w.SHA256[name], err = s.WriteRaw(name, data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			figures, err := s.Measure(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Measured, w.Gates = &figures, []Gate{{Name: "probe", OK: true}}
+			b, data := block(w), []byte(nil)
+			if data, err = json.Marshal(probe); err != nil {
+				t.Fatal(err)
+			}
+			appendAll(t, s, Event{Type: EventProbe, Block: &b, Data: data}, Event{Type: EventWindow, Window: &w})
+			if given, err := s.GiveUpDamaged(); err != nil || len(given) != 0 {
+				t.Fatalf("nothing is lost: %v, %v", given, err)
+			}
+			path := lose(w, probe)
+			if err := os.Remove(filepath.Join(s.Dir(), path)); err != nil {
+				t.Fatal(err)
+			}
+			given, err := s.GiveUpDamaged()
+			if err != nil || len(given) != 1 || given[0].Path != path || len(given[0].Attempts) != 1 {
+				t.Fatalf("given up: %+v, %v", given, err)
+			}
+			again, err := Open(s.Dir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, s := range map[string]*Store{"at once": s, "opened again": again} {
+				a := s.Attempts(w.Window)
+				if len(a) != 1 || a[0].Passed() || a[0].Measured != nil || a[0].Error != path+": this raw file is missing" {
+					t.Errorf("%s: attempts %+v", what, a)
+				}
+				if s.NextAttempt(w.Window) != 2 {
+					t.Errorf("%s: next attempt %d", what, s.NextAttempt(w.Window))
+				}
+				if err := s.CheckRaw(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+				if p, err := s.Verify(); err != nil || len(p) != 0 {
+					t.Errorf("%s: %v, %v", what, p, err)
+				}
+				if given, err := s.GiveUpDamaged(); what == "at once" && (err != nil || len(given) != 0) {
+					t.Errorf("given up twice: %v, %v", given, err)
+				}
+			}
+		})
+	}
+}
+
 func TestVerifyLog(t *testing.T) {
 	s, _ := measured(t)
 	s.Close()
