@@ -85,6 +85,9 @@ type Preset struct {
 	Warmup      Duration `yaml:"warmup" json:"warmup"`       // per scenario
 	Probe       Probe    `yaml:"probe" json:"probe"`
 	Phases      []Phase  `yaml:"phases" json:"phases"`
+	// Otherwise says what it does otherwise than the study beside the values that
+	// Differences compares, each in a few words.
+	Otherwise []string `yaml:"otherwise,omitempty" json:"otherwise,omitempty"`
 }
 
 // Probe is the reference probe before each block.
@@ -122,6 +125,9 @@ type Suite struct {
 	Audience   string      `yaml:"audience" json:"audience"`
 	Scenarios  []Scenario  `yaml:"scenarios" json:"scenarios"` // in the order in which a block measures them
 	Candidates []Candidate `yaml:"candidates" json:"candidates"`
+	// Otherwise says what the suite does otherwise than the study that it stands
+	// for, each in a few words.
+	Otherwise []string `yaml:"otherwise,omitempty" json:"otherwise,omitempty"`
 }
 
 // Scenario is one request shape.

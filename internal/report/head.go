@@ -25,7 +25,10 @@ func title(h analysis.Header) string {
 // verdict says that the figures may stand beside the published ones. Why they
 // may not is a caveat, which stands before everything else.
 func verdict(h analysis.Header) string {
-	if h.Comparable {
+	switch {
+	case h.Comparable && len(h.Otherwise) > 0:
+		return "yes; otherwise than in the study: " + strings.Join(h.Otherwise, "; ")
+	case h.Comparable:
 		return "yes"
 	}
 	return ""

@@ -328,7 +328,11 @@ func failures(r analysis.Report) string {
 
 func comparable(r analysis.Report) string {
 	if r.Header.Comparable {
-		return "Yes: its figures may stand beside the published ones."
+		text := "Yes: its figures may stand beside the published ones."
+		if list := r.Header.Otherwise; len(list) > 0 {
+			text += " Otherwise than in the study: " + strings.Join(list, "; ") + "."
+		}
+		return text
 	}
 	text := "No, not with the published figures"
 	if n := len(r.Header.NotComparable); n > 0 {

@@ -328,3 +328,23 @@ func TestListOfMachines(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
+
+// TestOtherwise: whatever a run does otherwise than the study stands beside the
+// word that lets its figures stand beside the study's.
+func TestOtherwise(t *testing.T) {
+	h := analysis.Header{Comparable: true}
+	if got := verdict(h); got != "yes" {
+		t.Errorf("nothing otherwise: %q", got)
+	}
+	h.Otherwise = []string{"the body has 79 bytes", "windows are repeated"}
+	if got := verdict(h); got != "yes; otherwise than in the study: the body has 79 bytes; windows are repeated" {
+		t.Errorf("%q", got)
+	}
+	if got := comparable(analysis.Report{Header: h}); !strings.Contains(got, "the body has 79 bytes; windows are repeated.") {
+		t.Errorf("page: %q", got)
+	}
+	h.Comparable = false
+	if got := verdict(h); got != "" {
+		t.Errorf("not comparable: %q", got)
+	}
+}

@@ -62,12 +62,15 @@ type Header struct {
 	Fsync         map[string]float64           `json:"fsync_per_s,omitempty"`
 	Comparable    bool                         `json:"comparable"`     // with the published figures
 	NotComparable []string                     `json:"not_comparable"` // why not
-	Done          int                          `json:"windows_done"`   // windows with evidence
-	Planned       int                          `json:"windows_planned"`
-	Titles        map[string]string            `json:"candidates"` // id -> how reports name it
-	Order         []string                     `json:"candidate_order"`
-	Phases        []string                     `json:"phase_order"`
-	Study         bool                         `json:"study"` // whether it is a raw folder in the study's layout
+	// Otherwise is what suite and preset do otherwise than the study, which does
+	// not keep figures from standing beside the published ones.
+	Otherwise []string          `json:"otherwise,omitempty"`
+	Done      int               `json:"windows_done"` // windows with evidence
+	Planned   int               `json:"windows_planned"`
+	Titles    map[string]string `json:"candidates"` // id -> how reports name it
+	Order     []string          `json:"candidate_order"`
+	Phases    []string          `json:"phase_order"`
+	Study     bool              `json:"study"` // whether it is a raw folder in the study's layout
 }
 
 // Cell is what the rows of the tables have in common.
@@ -250,7 +253,7 @@ func header(in Input, why []string) Header {
 		ID: run.ID, State: in.State, Percore: run.Percore, Suite: run.Suite.Name, Profile: run.Profile.Name, Roles: run.Profile.Roles,
 		Pool: run.Profile.DatabaseConnections, SharedCores: run.Profile.SharedCores && len(run.Profile.SharedRoles()) > 0,
 		Preset: run.Preset.Name, Flavour: run.Flavour, Seed: run.Seed, Hosts: run.Hosts, Links: run.Links, Cloud: run.Cloud, Versions: run.Versions, Fsync: run.FsyncPerSec,
-		Comparable: len(why) == 0, NotComparable: why, Planned: run.Planned(), Titles: map[string]string{}, Study: in.Study,
+		Comparable: len(why) == 0, NotComparable: why, Otherwise: slices.Concat(run.Suite.Otherwise, run.Preset.Otherwise), Planned: run.Planned(), Titles: map[string]string{}, Study: in.Study,
 	}
 	const layout = "2006-01-02T15:04:05Z07:00"
 	if !run.Started.IsZero() {
