@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -321,11 +322,18 @@ func (l *Lab) blame(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		walk(err)
 	}
-	if len(lost) == 0 {
-		return err
+	if len(lost) > 0 {
+		return errors.Join(lost...)
 	}
-	return errors.Join(lost...)
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), noSpace) {
+		return fmt.Errorf("the disk of a host is full, free some space there: %w", err)
+	}
+	return err
 }
+
+// noSpace is what programs, PostgreSQL and engines say of a full disk, in lower
+// case. It reaches the driver as text only.
+var noSpace = syscall.ENOSPC.Error()
 
 // nameOf names the host with an endpoint.
 func (l *Lab) nameOf(endpoint string) string {

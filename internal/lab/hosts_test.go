@@ -273,6 +273,10 @@ func TestBlame(t *testing.T) {
 	if want := "a host is lost: the engine at ssh://far has not answered for 2m0s (no route)"; err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
+	full := errors.New(`copying the database: ERROR: could not extend file "base/5/1": No space left on device (SQLSTATE 53100)`)
+	if err := l.blame(full); !errors.Is(err, full) || !strings.HasPrefix(err.Error(), "the disk of a host is full, free some space there: copying the database") {
+		t.Errorf("%v", err)
+	}
 	other := errors.New("something else")
 	if got := l.blame(other); got != other || l.blame(nil) != nil {
 		t.Errorf("%v", got)

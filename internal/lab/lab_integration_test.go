@@ -342,7 +342,7 @@ func TestLoadFailures(t *testing.T) {
 		},
 		"full disk": {
 			change: func(c *Config) { c.outFile = "/dev/full" },
-			want:   []string{"load generator: container percore-", "No space left on device"},
+			want:   []string{"the disk of a host is full", "load generator: container percore-", "No space left on device"},
 		},
 		"no output": {
 			change: func(c *Config) { c.outFile = "/dev/null" },
@@ -360,6 +360,9 @@ func TestLoadFailures(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, tt.change)
+			if err := l.FreshDatabase(t.Context()); err != nil { // whose counters are read around the load
+				t.Fatal(err)
+			}
 			srv, err := l.StartProbe(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -397,6 +400,7 @@ func TestGoneMidWindow(t *testing.T) {
 	for what, want := range map[string][]string{
 		"database":  {"PostgreSQL is gone: container percore-", "-db-", "has ended (exit code 137)", "its log ends:", "database system is ready to accept connections"},
 		"candidate": {"answers is gone: container percore-", "-app-", "has ended (exit code 137)"},
+		"sampler":   {"the sampler died while the window ran: container percore-", "-sampler-", "ended by itself (exit code 137)"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			l := newLab(t, nil)
@@ -411,7 +415,17 @@ func TestGoneMidWindow(t *testing.T) {
 			if what == "candidate" {
 				victim = srv.(*server).c
 			}
-			time.AfterFunc(2500*time.Millisecond, func() { _ = victim.Signal(context.Background(), "KILL") })
+			time.AfterFunc(2500*time.Millisecond, func() {
+				if what == "sampler" {
+					things, err := l.host(plan.App).Engine.Containers(context.Background(), map[string]string{engine.LabelRun: l.cfg.RunID, engine.LabelRole: whatSampler})
+					if err != nil || len(things) != 1 {
+						t.Errorf("samplers: %v, %v", things, err)
+						return
+					}
+					victim = l.host(plan.App).Engine.Container(things[0].ID, things[0].Name)
+				}
+				_ = victim.Signal(context.Background(), "KILL")
+			})
 			m, err := l.Measure(t.Context(), srv, auth(4, 100))
 			if err == nil {
 				t.Fatal("measured")

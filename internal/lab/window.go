@@ -729,20 +729,26 @@ func (l *Lab) startSampler(ctx context.Context, c *engine.Container) error {
 
 // stopSampler makes the sampler write its last line and fetches its file.
 func (l *Lab) stopSampler(ctx context.Context, c *engine.Container) ([]byte, error) {
-	// A sampler that has ended already says so in its exit code.
+	state, err := c.Inspect(ctx)
+	if err == nil && !state.Running {
+		// What it wrote until then is kept as it is: nobody took its digest.
+		data, _ := c.CopyFrom(ctx, sampleFile, maxSamples)
+		return data, fmt.Errorf("the sampler died while the window ran: container %s on %s ended by itself (%s)%s", c.Name, c.Engine().Host(), state.Exit, lastWords(ctx, c, 10))
+	}
 	signalErr := c.Signal(ctx, "TERM")
 	exit, err := c.Wait(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sampler: %w", errors.Join(signalErr, err))
 	}
+	var failed error // the cause, before what follows from it
+	if exit.Code != 0 || exit.OOMKilled {
+		failed = fmt.Errorf("sampler: container %s on %s failed (%s)%s", c.Name, c.Engine().Host(), exit, lastWords(ctx, c, 10))
+	}
 	data, _, err := fetch(ctx, c, sampleFile, maxSamples)
 	if err != nil {
 		err = fmt.Errorf("sampler: %w", err)
 	}
-	if exit.Code != 0 || exit.OOMKilled {
-		err = errors.Join(err, fmt.Errorf("sampler: container %s on %s failed (%s)%s", c.Name, c.Engine().Host(), exit, lastWords(ctx, c, 10)))
-	}
-	return data, err
+	return data, errors.Join(failed, err)
 }
 
 // hostReading is what a host says of its clock and its network at one moment.
