@@ -1,5 +1,7 @@
 //go:build integration
 
+//integration:apart
+
 package scripts
 
 import (

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,23 +33,6 @@ func cloudProfile(t *testing.T, l *hoststest.Lab) string {
 		fmt.Fprintf(&b, "    - {role: %s, name: %s, ssh: %q, address: %s}\n", m.Role, m.Name, fmt.Sprintf("%s@%s:%d", m.SSHUser, m.SSHHost, m.SSHPort), m.Address)
 	}
 	return write(t, "wired.yaml", b.String())
-}
-
-// prepared are the files that preparing a host makes. The hosts of a test share
-// this machine's.
-var prepared = []string{"/etc/sysctl.d/90-percore.conf", "/etc/ssh/sshd_config.d/00-percore.conf", "/etc/apt/apt.conf.d/99percore", "/var/lib/percore"}
-
-// tidy removes after the test what preparing has made and was not there before.
-func tidy(t *testing.T) {
-	for _, path := range prepared {
-		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-			t.Cleanup(func() {
-				if err := os.RemoveAll(path); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
 }
 
 // cloudLab starts three hosts. Two have the images that their roles need; the
@@ -116,7 +98,7 @@ func onDisk(t *testing.T, results string) (machines.State, *store.Store) {
 // pulled for a minute, which costs nothing. In a third the database's daemon is
 // stopped, which ends the run with what was measured kept.
 func TestCloudRun(t *testing.T) {
-	tidy(t)
+	hoststest.Preparing(t)
 	l := cloudLab(t)
 	results := t.TempDir()
 	profile := cloudProfile(t, l)

@@ -1,5 +1,7 @@
 //go:build integration && linux
 
+//integration:apart
+
 package ansible
 
 import (
@@ -147,13 +149,7 @@ func TestFactsModule(t *testing.T) {
 // once, as a run does.
 func TestPrepare(t *testing.T) {
 	ansible := tool(t)
-	// What a host that was never prepared does not have. It goes again, where
-	// this machine did not have it either.
-	for _, name := range []string{"/etc/sysctl.d/90-percore.conf", "/etc/ssh/sshd_config.d/00-percore.conf", "/etc/apt/apt.conf.d/99percore", "/var/lib/percore"} {
-		if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) {
-			t.Cleanup(func() { os.Remove(name) })
-		}
-	}
+	hoststest.Preparing(t)
 	hosts := hoststest.Start(t, 3)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "ssh config") // a blank, as in a folder of a user's
