@@ -10,8 +10,9 @@ import (
 
 // Verify judges every window of a run anew and reports each verdict that is not
 // the one in the log, with the window and the gate. A gate that the run was not
-// judged by, because its percore had none of that name, is left alone; so is
-// a window that broke off.
+// judged by, because its percore had none of that name, is mentioned where what
+// the load generators wrote is enough to fail it, and is left alone otherwise; so
+// is a window that broke off.
 //
 // Raw files that cannot be read are what [store.Store.Rederive] reports.
 func Verify(s *store.Store) []store.Problem {
@@ -23,7 +24,7 @@ func Verify(s *store.Store) []store.Problem {
 			probes[*e.Block] = r
 		}
 		w := e.Window
-		if e.Type != store.EventWindow || w == nil || w.Error != "" || len(w.Gates) == 0 {
+		if e.Type != store.EventWindow || w == nil || w.Error != "" || w.Measured == nil {
 			continue
 		}
 		block := store.Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
@@ -38,6 +39,13 @@ func Verify(s *store.Store) []store.Problem {
 			}
 			problems = append(problems, store.Problem{Path: w.OHA, Fatal: true, What: fmt.Sprintf(
 				"%s, attempt %d: gate %s was %s and is %s when it is judged again from the raw files", w.Window, w.Attempt, was.Name, verdict(was), verdict(is[i]))})
+		}
+		for _, g := range is {
+			known := slices.ContainsFunc(w.Gates, func(was store.Gate) bool { return was.Name == g.Name })
+			if !known && g.Failed() && (g.Name == Length || g.Name == Answers) {
+				problems = append(problems, store.Problem{Path: w.OHA, What: fmt.Sprintf(
+					"%s, attempt %d: gate %s, which the run was not judged by, would be %s (%s)", w.Window, w.Attempt, g.Name, verdict(g), g.Detail)})
+			}
 		}
 	}
 	return problems

@@ -139,3 +139,40 @@ func TestVerify(t *testing.T) {
 		t.Errorf("problems %v", p)
 	}
 }
+
+// TestVerifyOfAnOlderRun mentions what the run's percore had no gate for.
+func TestVerifyOfAnOlderRun(t *testing.T) {
+	s, err := store.Create(t.TempDir(), testRun())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	w := store.WindowResult{
+		Window:  store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 4, Seconds: 2},
+		Attempt: 1, Start: began.Add(50 * time.Millisecond), End: began.Add(2100 * time.Millisecond), SHA256: map[string]string{},
+	}
+	w.OHA, w.CGroup = store.RawPath(w.Window, 1, store.RawOHA), store.RawPath(w.Window, 1, store.RawCGroup)
+	denied := bytes.Replace(result(2), []byte(`"200":`), []byte(`"401":`), 1)
+	for path, data := range map[string][]byte{w.OHA: denied, w.CGroup: sampled(t, 22)} {
+		if w.SHA256[path], err = s.WriteRaw(path, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	figures, verdicts, err := LayoutOf(s.Run()).Judge(w, store.ProbeReading{}, s.ReadRaw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range verdicts {
+		if g.Name == Clock || g.Name == Steal {
+			w.Gates = append(w.Gates, g)
+		}
+	}
+	w.Measured = &figures
+	if err := s.Append(store.Event{Type: store.EventWindow, Window: &w}); err != nil {
+		t.Fatal(err)
+	}
+	p := Verify(s)
+	if len(p) != 1 || p[0].Fatal || !strings.Contains(p[0].What, "gate answers, which the run was not judged by, would be failed at 1 share of answers (0 of 1000") {
+		t.Errorf("problems %v", p)
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
 )
@@ -78,6 +79,9 @@ func TestImport(t *testing.T) {
 	if problems, err = st.Rederive(); err != nil || len(problems) > 0 {
 		t.Errorf("%v, %v", problems, err)
 	}
+	if problems := gates.Verify(st); len(problems) > 0 {
+		t.Errorf("judged again: %v", problems)
+	}
 	if st.Summary().State != store.StateComplete {
 		t.Errorf("state %s", st.Summary().State)
 	}
@@ -106,6 +110,45 @@ func TestImport(t *testing.T) {
 	}
 	if again, err := Import(campaign, results, "mine"); err != nil || again.ID != "mine" {
 		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// TestImportOfWhatIsNoEvidence: a window that ended early stays one.
+func TestImportOfWhatIsNoEvidence(t *testing.T) {
+	from := t.TempDir()
+	if err := os.CopyFS(from, os.DirFS(campaign)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(from, "raw", "rate_go_write_q10000_r1.json")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, bytes.Replace(data, []byte(`"total": 60.002878069`), []byte(`"total": 41.5`), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Import(from, t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(s.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := 0
+	for _, w := range st.History().Windows() {
+		if !w.Passed() {
+			bad++
+			if len(w.Gates) != 1 || w.Gates[0].Name != gates.Length {
+				t.Errorf("%s: gates %+v", w.Window, w.Gates)
+			}
+		}
+	}
+	if bad != 1 {
+		t.Errorf("%d windows are no evidence", bad)
+	}
+	if p := gates.Verify(st); len(p) > 0 {
+		t.Errorf("judged again: %v", p)
 	}
 }
 

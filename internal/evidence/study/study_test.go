@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/study/samples"
 )
 
@@ -65,6 +66,38 @@ func TestRead(t *testing.T) {
 	p := s.Probes[0]
 	if p.Block.Candidate != "go" || p.Block.Phase != "rate" || p.Reading.Achieved < 49000 || p.Reading.Target != 50000 {
 		t.Errorf("probe %+v", p)
+	}
+}
+
+// TestWhatIsNoEvidence: a window of the study whose generator ended early, or that
+// was answered by errors, is none, and has no figures of errors.
+func TestWhatIsNoEvidence(t *testing.T) {
+	const name = "raw/rate_go_write_q10000_r1.json"
+	for gate, change := range map[string][2]string{
+		gates.Length:  {`"total": 60.002878069`, `"total": 41.5`},
+		gates.Answers: {`"201": 599997`, `"401": 599997`},
+	} {
+		dir := part(t, "meta.json", name, strings.TrimSuffix(name, ".json")+samples.Ending)
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(data), change[0], change[1], 1)
+		if changed == string(data) {
+			t.Fatalf("%s is not in %s", change[0], name)
+		}
+		put(t, filepath.Join(dir, name), []byte(changed))
+		s, err := Read(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := s.Windows[0]
+		if w.Passed() || len(w.Gates) != 1 || w.Gates[0].Name != gate || w.Gates[0].Detail == "" {
+			t.Errorf("%s: gates %+v", gate, w.Gates)
+		}
+		if own := gate == gates.Length; w.Measured.Has("app_cpu_us") != own || w.Measured.Has("p99_ms") != own {
+			t.Errorf("%s: figures %+v", gate, w.Measured)
+		}
 	}
 }
 
