@@ -93,14 +93,14 @@ func (f *cloudFlags) options(a *app, cmd *cobra.Command) (machines.Options, func
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return machines.Options{}, nil, fmt.Errorf("finding a folder for Terraform and Ansible: %w; set XDG_CACHE_HOME or HOME", err)
+		return machines.Options{}, nil, fail.Work("finding a folder for Terraform and Ansible: %w", err).Try("set XDG_CACHE_HOME or HOME")
 	}
 	c := a.console()
 	co := machines.Options{
 		Options: o, Cache: filepath.Join(cache, "percore"),
 		Keep: f.keep, MaxCostUSD: f.maxCost, SSHFrom: list(f.sshFrom), AWSProfile: f.awsProfile, Region: f.region, Prices: f.prices,
 		NoInstall: f.noInstall || os.Getenv("NO_INSTALL") != "" && os.Getenv("NO_INSTALL") != "0",
-		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard, Force: f.force, Given: cmd.Flags().Changed,
+		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard, Force: f.force, Given: cmd.Flags().Changed, Words: flags,
 	}
 	if a.verbose {
 		co.Out = a.stdout
@@ -156,7 +156,7 @@ func (f *cloudFlags) named(args []string) error {
 		return nil
 	}
 	if f.run != "" && f.run != args[0] {
-		return fail.Input("%q and --run %s name two runs; give one of them", args[0], f.run)
+		return fail.Input("%q and --run %s name two runs", args[0], f.run).Try("give one of them")
 	}
 	f.run = args[0]
 	return nil

@@ -23,5 +23,7 @@ func (a *app) console() *console.Console {
 		}
 		return w
 	}
-	return console.New(a.stdout, tty, width, a.verbose)
+	c := console.New(a.stdout, tty, width, a.verbose)
+	c.SetWords(flags)
+	return c
 }

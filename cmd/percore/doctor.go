@@ -37,7 +37,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			switch plan.Flavour(flavour) {
 			case plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 			default:
-				return fail.Input("there is no flavour %q; take auto, published or debian", flavour)
+				return fail.Input("there is no flavour %q", flavour).Try("take auto, published or debian")
 			}
 			if wantedProfile != "" && wantedProfile != "auto" {
 				if _, err := plan.FindProfile(a.root, wantedProfile); err != nil {
@@ -84,6 +84,7 @@ func (a *app) width() int {
 // examine gathers what the doctor looks at.
 func (a *app) examine(ctx context.Context, wantedProfile string, flavour plan.Flavour) doctor.Report {
 	s := doctor.Subject{
+		Words:    flags,
 		Driver:   doctor.Machine{},
 		Profiles: func(name string) (plan.Profile, error) { return plan.FindProfile(a.root, name) },
 		Profile:  wantedProfile,

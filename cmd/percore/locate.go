@@ -20,7 +20,7 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 		case statErr != nil:
 			return "", false, err
 		case !info.IsDir():
-			return "", false, fail.Input("%s: this is a file; name a results folder", arg)
+			return "", false, fail.In(arg, "this is a file").Try("name a results folder")
 		}
 	}
 	if dir, err = store.Find(a.results, arg); err != nil {
@@ -47,13 +47,13 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 	}
 	switch n := len(below); {
 	case n == 1:
-		return "", false, fail.Input("%s: this is not a results folder, and %s below it is; name that", dir, below[0])
+		return "", false, fail.In(dir, "this is not a results folder, and %s below it is", below[0]).Try("name that")
 	case n > 1:
 		more := ""
 		if n > 4 {
 			more = fmt.Sprintf(" and %d more", n-4)
 		}
-		return "", false, fail.Input("%s: this is not a results folder, and there are several below it; name one of %s%s", dir, strings.Join(below[:min(n, 4)], ", "), more)
+		return "", false, fail.In(dir, "this is not a results folder, and there are several below it").Try("name one of %s%s", strings.Join(below[:min(n, 4)], ", "), more)
 	}
 	return dir, false, nil // opening it says what is missing
 }

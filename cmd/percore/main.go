@@ -68,7 +68,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintf(stderr, "percore: %v\n", err)
+		fmt.Fprintf(stderr, "percore: %s\n", fail.Sentence(err, flags))
 	}
 	var exit *machines.ExitError
 	if errors.As(err, &exit) {
@@ -81,7 +81,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func flagError(err error) error {
 	text, parser, parsed := strings.Cut(err.Error(), ": strconv.")
 	if !parsed {
-		return fail.Input("%w; percore help lists the flags", err)
+		return fail.Input("%w", err).Try("percore help lists the flags")
 	}
 	wants := "a number"
 	switch {
@@ -92,7 +92,7 @@ func flagError(err error) error {
 	case strings.HasPrefix(parser, "ParseBool"):
 		wants = "true or false"
 	}
-	return fail.Input("%s; give it %s", text, wants)
+	return fail.Input("%s", text).Try("give it %s", wants)
 }
 
 // checkResults refuses a folder of the runs that cannot be one. It need not
@@ -104,9 +104,9 @@ func checkResults(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, syscall.ENOTDIR):
-		return fail.Input("--results %s lies below a file; name a folder", dir)
+		return fail.Input("--results %s lies below a file", dir).Try("name a folder")
 	case err == nil && !info.IsDir():
-		return fail.Input("--results %s is not a folder; name one, or leave it out for results below the project folder", dir)
+		return fail.Input("--results %s is not a folder", dir).Try("name one, or leave it out for results below the project folder")
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func wrapArgs(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return fail.Input("%w; %s --help shows how to call it", err, cmd.CommandPath())
+			return fail.Input("%w", err).Try("%s --help shows how to call it", cmd.CommandPath())
 		}
 		return nil
 	}
@@ -187,10 +187,10 @@ func (a *app) findRoot() error {
 			}
 		}
 	} else if above(a.root) != a.root {
-		return fail.Input("%s holds no %s; give --root the folder of the percore checkout", a.root, plan.SuiteFile)
+		return fail.Input("%s holds no %s", a.root, plan.SuiteFile).Try("give --root the folder of the percore checkout")
 	}
 	if a.root == "" {
-		return fail.Input("no %s in this folder or above; run percore in its checkout or give --root", plan.SuiteFile)
+		return fail.Input("no %s in this folder or above", plan.SuiteFile).Try("run percore in its checkout or give --root")
 	}
 	if a.results == "" {
 		a.results = filepath.Join(a.root, "results")

@@ -37,10 +37,10 @@ func newPlanCmd(a *app) *cobra.Command {
 				return err
 			}
 			if !cmd.Flags().Changed("rate") {
-				return fail.Input("the target rate is missing; give --rate the requests per second")
+				return fail.Input("the target rate is missing").Try("give --rate the requests per second")
 			}
 			if cmd.Flags().Changed("hardware-factor") && r.Hardware == 0 {
-				return fail.Input("a hardware factor of 0 cannot be; give --hardware-factor a number above zero")
+				return fail.Input("a hardware factor of 0 cannot be").Try("give --hardware-factor a number above zero")
 			}
 			var err error
 			if r.Mix, err = sizing.ParseMix(mix); err != nil {
@@ -50,7 +50,7 @@ func newPlanCmd(a *app) *cobra.Command {
 				return err
 			}
 			if live && prices != "" {
-				return fail.Input("--live-prices and --prices both say where prices come from; give one of them")
+				return fail.Input("--live-prices and --prices both say where prices come from").Try("give one of them")
 			}
 			table, err := sizing.ShippedPrices()
 			switch {
@@ -85,7 +85,7 @@ func newPlanCmd(a *app) *cobra.Command {
 	flags.StringVar(&format, "format", "text", "text, md, csv or json")
 	a.noVerifyFlag(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return fail.Input("%w; percore plan --help shows how to call it", err)
+		return fail.Input("%w", err).Try("percore plan --help shows how to call it")
 	})
 	return cmd
 }

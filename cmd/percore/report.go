@@ -60,19 +60,19 @@ func newReportCmd(a *app) *cobra.Command {
 				return err
 			}
 			if against != "" && o.Format != "html" {
-				return fail.Input("only the page compares with another run; add --html or leave out --against, and see percore compare")
+				return fail.Input("only the page compares with another run").Try("add --html or leave out --against, and see percore compare")
 			}
 			if args[0] == published.Name {
 				switch {
 				case o.Table != "":
-					return fail.Input("the published figures have one table in CSV; leave out --table")
+					return fail.Input("the published figures have one table in CSV").Try("leave out --table")
 				case verify, a.noVerify:
-					return fail.Input("the published figures have no raw files to verify; leave out --verify and --no-verify")
+					return fail.Input("the published figures have no raw files to verify").Try("leave out --verify and --no-verify")
 				}
 				return a.published(o.Format, out, force)
 			}
 			if verify && a.noVerify {
-				return fail.Input("--verify and --no-verify exclude each other; give one of them")
+				return fail.Input("--verify and --no-verify exclude each other").Try("give one of them")
 			}
 			src, err := a.open(args[0])
 			if err != nil {
@@ -96,7 +96,7 @@ func newReportCmd(a *app) *cobra.Command {
 			}
 			if o.Format == "html" && out == "" && a.width() > 0 {
 				if src.store == nil {
-					return fail.Input("a page is not for a terminal; give --out FILE")
+					return fail.Input("a page is not for a terminal").Try("give --out FILE")
 				}
 				out, force = filepath.Join(src.dir, "report.html"), true // derived from the run at any time
 			}
@@ -145,7 +145,7 @@ func shorthand(cmd *cobra.Command, o *report.Options, short map[string]*bool) er
 		}
 	}
 	if len(chosen) > 1 {
-		return fail.Input("a report has one format and %s were asked for; choose one", strings.Join(chosen, " and "))
+		return fail.Input("a report has one format and %s were asked for", strings.Join(chosen, " and ")).Try("choose one")
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (a *app) document(src source, against string) (report.Document, error) {
 // plots nor benchmark lines.
 func (a *app) published(format, out string, force bool) error {
 	if err := sheet.CheckFormat(format); err != nil {
-		return fail.Input("the published figures have no windows for %s; take text, md, csv or json, and see percore compare published RUN", format)
+		return fail.Input("the published figures have no windows for %s", format).Try("take text, md, csv or json, and see percore compare published RUN")
 	}
 	studies, err := published.Studies()
 	if err != nil {
@@ -317,11 +317,11 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 	}
 	switch n := len(bad); {
 	case n == 1 && bad[store.EventsFile]:
-		return fail.Input("%s: the log of the run is not whole; restore the folder from a copy", st.Dir())
+		return fail.In(st.Dir(), "the log of the run is not whole").Try("restore the folder from a copy")
 	case n > 1 && bad[store.EventsFile]:
-		return fail.Input("%s: the log of the run is not whole and %d raw file(s) do not agree with it; restore the folder from a copy", st.Dir(), n-1)
+		return fail.In(st.Dir(), "the log of the run is not whole and %d raw file(s) do not agree with it", n-1).Try("restore the folder from a copy")
 	case n > 0:
-		return fail.Input("%s: %d raw file(s) do not agree with the log of the run; restore the folder from a copy", st.Dir(), n)
+		return fail.In(st.Dir(), "%d raw file(s) do not agree with the log of the run", n).Try("restore the folder from a copy")
 	case len(in.Windows) == 0:
 		fmt.Fprintln(a.stderr, "nothing to verify: no window has been measured in this run")
 	default:
@@ -354,7 +354,7 @@ func (a *app) warn(r analysis.Report) {
 func writeOut(name string, data []byte, force bool) error {
 	if !force {
 		if _, err := os.Lstat(name); err == nil {
-			return fail.Input("%s exists already; choose another file or add --force", name)
+			return fail.Input("%s exists already", name).Try("choose another file or add --force")
 		}
 	}
 	return report.Replace(name, data)

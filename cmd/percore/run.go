@@ -55,7 +55,7 @@ func (f *runFlags) options(a *app) (run.Options, error) {
 	switch fl := plan.Flavour(f.flavour); fl {
 	case "", plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 	default:
-		return run.Options{}, fail.Input("there is no flavour %q; take auto, published or debian", f.flavour)
+		return run.Options{}, fail.Input("there is no flavour %q", f.flavour).Try("take auto, published or debian")
 	}
 	var sel plan.Selection
 	for _, c := range []struct {
@@ -83,11 +83,11 @@ func list(s string) []string {
 func selected(flag, value string) ([]string, error) {
 	names := list(value)
 	if value != "" && len(names) == 0 {
-		return nil, fail.Input("--%s %q names none; give names separated by commas, or leave it out to take all", flag, value)
+		return nil, fail.Input("--%s %q names none", flag, value).Try("give names separated by commas, or leave it out to take all")
 	}
 	for i, n := range names {
 		if slices.Contains(names[:i], n) {
-			return nil, fail.Input("--%s names %s twice; name it once", flag, n)
+			return nil, fail.Input("--%s names %s twice", flag, n).Try("name it once")
 		}
 	}
 	return names, nil
@@ -165,7 +165,7 @@ func (f *runFlags) stored(a *app) (*store.Store, error) {
 		return nil, err
 	}
 	if seed := st.Run().Seed; f.seed != 0 && f.seed != seed {
-		return nil, fail.Input("run %s has seed %d, and --seed asks for %d; leave out --seed to carry it on, or start a new run", st.Run().ID, seed, f.seed)
+		return nil, fail.Input("run %s has seed %d, and --seed asks for %d", st.Run().ID, seed, f.seed).Try("leave out --seed to carry it on, or start a new run")
 	}
 	return st, nil
 }
@@ -256,7 +256,7 @@ func interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	if rest := uncanceled(err); rest != nil {
-		return fmt.Errorf("interrupted, and not everything went well: %w; `percore clean` removes what is left on the engine", rest)
+		return fail.Work("interrupted; cleaning up failed: %w", rest).Try("`percore clean` removes what is left on the engine")
 	}
 	return errors.New("interrupted; containers and network are removed")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // withoutEngine makes sure that no engine answers.
@@ -113,7 +114,7 @@ func TestInterrupted(t *testing.T) {
 	}
 	for _, err := range []error{left, errors.Join(stopped, left), fmt.Errorf("block go: %w", errors.Join(context.Canceled, left))} {
 		got := interrupted(ctx, err)
-		if !errors.Is(got, left) || !strings.Contains(got.Error(), "percore clean") || strings.Contains(got.Error(), "network are removed") {
+		if !errors.Is(got, left) || !strings.Contains(said.Err(got), "percore clean") || strings.Contains(got.Error(), "network are removed") {
 			t.Errorf("%v becomes %v", err, got)
 		}
 	}

@@ -16,7 +16,7 @@ func newShowCmd(a *app) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[0] == published.Name {
-				return fail.Input("the published figures are no run; percore report published lists them")
+				return fail.Input("the published figures are no run").Try("percore report published lists them")
 			}
 			src, err := a.open(args[0])
 			if err != nil {

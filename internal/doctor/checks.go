@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/lab/images"
 	"github.com/percore/percore/internal/plan"
@@ -95,9 +96,9 @@ func (x *examination) size() {
 	x.add("cpus and memory", OK, has+" (the engine's, not the driver's)", "")
 
 	if p, err := x.Profiles("m4pro"); err != nil {
-		x.add("profile m4pro", Warn, err.Error(), "")
+		x.wrong("profile m4pro", Warn, err)
 	} else if p, err := p.Resolve(m); err != nil {
-		x.add("profile m4pro", Warn, reason(err), where+", or measure with PROFILE=small: its figures are not the published layout's")
+		x.add("profile m4pro", Warn, err.Error(), where+", or measure with PROFILE=small: its figures are not the published layout's")
 	} else if all := plan.JoinCPUs(p.Roles[plan.App].CPUs, p.Roles[plan.DB].CPUs, p.Roles[plan.Load].CPUs); plan.ThreadsPerCore(all, p.Siblings) > 1 {
 		x.add("profile m4pro", Warn, "the study's twelve CPUs were cores, and here some are threads of one core", "measure with PROFILE=small: it gives each role whole cores")
 	} else {
@@ -114,7 +115,7 @@ func (x *examination) size() {
 		p, err = p.Resolve(m)
 	}
 	if err != nil {
-		x.add("profile", Fail, reason(err), "take another PROFILE")
+		x.add("profile", Fail, err.Error(), "take another PROFILE")
 		return
 	}
 	var parts []string
@@ -210,7 +211,7 @@ func (x *examination) host(ctx context.Context) {
 		x.add("load", OK, load, "")
 	}
 	space := size(r.Free) + " free in " + x.info.DataRoot
-	remedy := "free some (docker system df shows what Docker holds; percore clean --images removes percore's images)"
+	remedy := "free some (docker system df shows what Docker holds; " + x.Words.Say(fail.Call("clean", fail.Setting("images"))) + " removes percore's images)"
 	switch {
 	case r.Free < spaceAtLeast:
 		x.add("disk of the engine", Fail, space+"; the database alone needs "+size(spaceAtLeast), remedy)
@@ -228,7 +229,7 @@ func (x *examination) neighbours(ctx context.Context) {
 	const name = "other containers"
 	all, err := x.Engine.Containers(ctx, nil)
 	if err != nil {
-		x.add(name, Warn, err.Error(), "")
+		x.wrong(name, Warn, err)
 		return
 	}
 	var names []string
@@ -249,7 +250,7 @@ func (x *examination) leftovers(ctx context.Context) {
 	const name = "leftovers"
 	live, err := x.Live(ctx)
 	if err != nil {
-		x.add(name, Warn, err.Error(), "")
+		x.wrong(name, Warn, err)
 		return
 	}
 	if len(live) > 0 {
@@ -258,12 +259,12 @@ func (x *examination) leftovers(ctx context.Context) {
 	labels := map[string]string{engine.Label: "1"}
 	containers, err := x.Engine.Containers(ctx, labels)
 	if err != nil {
-		x.add(name, Warn, err.Error(), "")
+		x.wrong(name, Warn, err)
 		return
 	}
 	networks, err := x.Engine.Networks(ctx, labels)
 	if err != nil {
-		x.add(name, Warn, err.Error(), "")
+		x.wrong(name, Warn, err)
 		return
 	}
 	dead := func(t engine.Thing) bool { return slices.Contains(live, t.Run()) }
@@ -272,7 +273,7 @@ func (x *examination) leftovers(ctx context.Context) {
 		x.add(name, OK, "none", "")
 		return
 	}
-	x.add(name, Warn, fmt.Sprintf("%s and %s that no run uses", count(len(containers), "container", "containers"), count(len(networks), "network", "networks")), "percore clean removes them")
+	x.add(name, Warn, fmt.Sprintf("%s and %s that no run uses", count(len(containers), "container", "containers"), count(len(networks), "network", "networks")), x.Words.Say(fail.Call("clean"))+" removes them")
 }
 
 // flavour settles which images a run would use and what is left to build.
@@ -280,13 +281,13 @@ func (x *examination) flavour(ctx context.Context) {
 	const name = "flavour"
 	choice, err := x.Images.Choose(ctx, x.Flavour)
 	if err != nil {
-		x.add(name, Fail, err.Error(), "")
+		x.wrong(name, Fail, err)
 		return
 	}
 	x.choice = &choice
 	x.add(name, OK, fmt.Sprintf("%s: %s", choice.Flavour, choice.Reason), "")
 	if x.plan, err = x.Images.Plan(ctx, choice.Flavour); err != nil {
-		x.add("images", Fail, err.Error(), "")
+		x.wrong("images", Fail, err)
 		return
 	}
 	missing := x.plan.Missing()
@@ -355,15 +356,15 @@ func (x *examination) disk() {
 	const name = "disk of the driver"
 	free, err := x.Driver.Free(x.Results)
 	if err != nil {
-		x.add(name, Warn, err.Error(), "")
+		x.wrong(name, Warn, err)
 		return
 	}
 	text := size(free) + " free for " + x.Results
 	switch {
 	case free < leastOfResults:
-		x.add(name, Fail, text, "free some, or give another folder with --results")
+		x.add(name, Fail, text, "free some, or give another folder with "+x.Words.Say(fail.Setting("results")))
 	case free < spaceOfResults:
-		x.add(name, Warn, text+"; a full run can take "+size(spaceOfResults), "free some, or give another folder with --results")
+		x.add(name, Warn, text+"; a full run can take "+size(spaceOfResults), "free some, or give another folder with "+x.Words.Say(fail.Setting("results")))
 	default:
 		x.add(name, OK, text, "")
 	}
@@ -393,12 +394,6 @@ func size(n uint64) string {
 		return fmt.Sprintf("%.1f MiB", float64(n)/mib)
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// reason is an error's text without a trailing hint that the remedy repeats.
-func reason(err error) string {
-	text, _, _ := strings.Cut(err.Error(), ";")
-	return text
 }
 
 // some joins the first n names.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/lab/images"
 	"github.com/percore/percore/internal/plan"
@@ -92,6 +93,7 @@ type Subject struct {
 	Flavour plan.Flavour // wanted flavour
 	Results string       // folder of the runs
 	Now     func() time.Time
+	Words   fail.Words // how settings and commands are written
 }
 
 // examination is a subject with what the checks have learnt so far.
@@ -132,6 +134,11 @@ func Examine(ctx context.Context, s Subject) Report {
 		}
 	}
 	return r
+}
+
+// wrong adds an error, with what to do about it.
+func (x *examination) wrong(name string, status Status, err error) {
+	x.add(name, status, err.Error(), fail.Remedy(err, x.Words))
 }
 
 func (x *examination) add(name string, status Status, finding, remedy string) {

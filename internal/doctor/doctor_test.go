@@ -14,6 +14,7 @@ import (
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/lab/images"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 var now = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -123,7 +124,7 @@ func good() *bench {
 		Live:     func(context.Context) ([]string, error) { return b.live, nil },
 		Profiles: func(name string) (plan.Profile, error) { return plan.FindProfile("../..", name) },
 		Profile:  "auto", Flavour: plan.FlavourAuto, Results: "/srv/results",
-		Now: func() time.Time { return now },
+		Now: func() time.Time { return now }, Words: said.Words,
 	}
 	return b
 }

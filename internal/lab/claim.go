@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/guest/clock"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
@@ -165,13 +166,13 @@ func (l *Lab) alone(ctx context.Context, h *Host) (dead []string, err error) {
 				continue
 			}
 			if !h.HostNetwork {
-				return nil, fmt.Errorf("run %s is being measured by another percore on %s; wait for it to end or stop it", l.cfg.RunID, h.Engine.Host())
+				return nil, fail.Work("run %s is being measured by another percore on %s", l.cfg.RunID, h.Engine.Host()).Try("wait for it to end or stop it")
 			}
 			// Its results folder is locked for this process, so nobody measures it.
 			connected = slices.DeleteFunc(connected, func(run string) bool { return run == l.cfg.RunID })
 		}
 		if len(connected) > 0 {
-			return nil, fmt.Errorf("run %s is using the engine at %s; wait for it to end, or stop it and remove its containers with `percore clean`", connected[0], h.Engine.Host())
+			return nil, fail.Work("run %s is using the engine at %s", connected[0], h.Engine.Host()).Try("wait for it to end, or stop it and remove its containers with %s", fail.Call("clean"))
 		}
 		young, dead, err := runs(ctx, h.Engine, l.cfg.scope, l.cfg.infancy)
 		if err != nil {
@@ -375,7 +376,7 @@ func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thin
 			return nil, err
 		}
 		if len(live) > 0 {
-			return nil, fmt.Errorf("run %s is using the engine at %s; stop it first, or clean with --force", strings.Join(live, ", "), e.Host())
+			return nil, fail.Work("run %s is using the engine at %s", strings.Join(live, ", "), e.Host()).Try("stop it first, or clean with %s", fail.Setting("force"))
 		}
 	}
 	type lister func(context.Context, map[string]string) ([]engine.Thing, error)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/lab/contract"
 	"github.com/percore/percore/internal/lab/database/postgres"
 	"github.com/percore/percore/internal/lab/engine"
@@ -113,7 +114,7 @@ func (l *Lab) checkVolume(ctx context.Context, h *Host, volume string) error {
 	for _, c := range containers {
 		for _, v := range c.Volumes {
 			if v == volume && c.Running {
-				return fmt.Errorf("run %s is using the database volume %s on %s (container %s); wait for it to end, or remove it with `percore clean`", c.Run(), volume, h.Engine.Host(), c.Name)
+				return fail.Work("run %s is using the database volume %s on %s (container %s)", c.Run(), volume, h.Engine.Host(), c.Name).Try("wait for it to end, or remove it with %s", fail.Call("clean"))
 			}
 		}
 	}

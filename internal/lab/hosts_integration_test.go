@@ -20,6 +20,7 @@ import (
 	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/testkit/enginetest"
 	"github.com/percore/percore/internal/testkit/hoststest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // hosts makes the machines of a test with the images that their roles need.
@@ -201,7 +202,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	}
 	next := cfg
 	next.RunID, next.infancy = "next-"+nonce(4), time.Second
-	if _, err := New(ctx, next); err == nil || !strings.Contains(err.Error(), cfg.RunID+" is using the engine at ssh://") {
+	if _, err := New(ctx, next); err == nil || !strings.Contains(said.Err(err), cfg.RunID+" is using the engine at ssh://") {
 		t.Errorf("took hosts that another run uses: %v", err)
 	}
 	for _, release := range l.leases { // the driver is gone, its containers are not
@@ -217,7 +218,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(500 * time.Millisecond)
-	if _, err := New(ctx, next); err == nil || !strings.Contains(err.Error(), "port 8080 on host app (ssh://root@10.77.") || !strings.Contains(err.Error(), "is taken") {
+	if _, err := New(ctx, next); err == nil || !strings.Contains(said.Err(err), "port 8080 on host app (ssh://root@10.77.") || !strings.Contains(said.Err(err), "is taken") {
 		t.Errorf("took a host whose port is taken: %v", err)
 	}
 	if err := blocker.Remove(ctx); err != nil {
@@ -276,7 +277,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	checkMeasurement(t, l, m, w)
 	took("measure 2 s, twice")
 	w.Connections = 1
-	if _, err := l.Measure(ctx, srv, w); err == nil || !strings.Contains(err.Error(), "1 connections cannot be spread over 2 load hosts") {
+	if _, err := l.Measure(ctx, srv, w); err == nil || !strings.Contains(said.Err(err), "1 connections cannot be spread over 2 load hosts") {
 		t.Error(err)
 	}
 }
@@ -394,12 +395,12 @@ func testLost(t *testing.T, machines *hoststest.Lab, cfg Config, host string, lo
 		t.Fatal("measured on a host that is lost")
 	}
 	for _, want := range []string{"host " + host + " is lost", machines.Named(host).Endpoint(), "has not answered for"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(said.Err(err), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
 	var lost *engine.LostError
-	if !errors.As(err, &lost) || strings.Contains(err.Error(), "\n") {
+	if !errors.As(err, &lost) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("%q is not one sentence about a lost engine", err)
 	}
 	var kept []string

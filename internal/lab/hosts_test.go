@@ -12,6 +12,7 @@ import (
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // What iputils' ping and iperf3 3.18 printed, and a network card of a cloud.
@@ -131,7 +132,7 @@ func TestParseLink(t *testing.T) {
 		t.Errorf("%+v", link)
 	}
 	var refused *iperfError
-	if err := parseIperf([]byte(iperfRefused), &link); !errors.As(err, &refused) || !strings.Contains(err.Error(), "Connection refused") {
+	if err := parseIperf([]byte(iperfRefused), &link); !errors.As(err, &refused) || !strings.Contains(said.Err(err), "Connection refused") {
 		t.Error(err)
 	}
 	for _, text := range []string{"", "3 packets transmitted, 0 received, 100% packet loss", "rtt min/avg/max/mdev = 3/2/1/0 ms"} {
@@ -210,7 +211,7 @@ func TestShare(t *testing.T) {
 		}
 	}
 	for _, w := range []protocol.Load{{Connections: 2}, {Connections: 8, Target: 2}} {
-		if err := CheckShares(w, 3); err == nil || !strings.Contains(err.Error(), "over 3 load hosts") {
+		if err := CheckShares(w, 3); err == nil || !strings.Contains(said.Err(err), "over 3 load hosts") {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}
@@ -235,7 +236,7 @@ func TestCopyProven(t *testing.T) {
 	}
 	copy, n = copies("hellO", "HELLO")
 	_, err := copyProven(hello, copy)
-	if err == nil || *n != 2 || !strings.Contains(err.Error(), hello) || !strings.Contains(err.Error(), "3733cd977ff8eb18b987357e22ced99f46097f31ecb239e878ae63760e83e4d5") {
+	if err == nil || *n != 2 || !strings.Contains(said.Err(err), hello) || !strings.Contains(said.Err(err), "3733cd977ff8eb18b987357e22ced99f46097f31ecb239e878ae63760e83e4d5") {
 		t.Errorf("%v, %d copies", err, *n)
 	}
 	copy, _ = copies("")
@@ -270,7 +271,7 @@ func TestBlame(t *testing.T) {
 	}
 	lost := &engine.LostError{Host: "ssh://far", For: 2 * time.Minute, Err: errors.New("no route")}
 	err := l.blame(errors.Join(errors.New("noise"), fmt.Errorf("waiting: %w", errors.Join(lost, fmt.Errorf("again: %w", lost)))))
-	if want := "a host is lost: the engine at ssh://far has not answered for 2m0s (no route)"; err == nil || err.Error() != want {
+	if want := "a host is lost: the engine at ssh://far has not answered for 2m0s (no route)"; err == nil || said.Err(err) != want {
 		t.Errorf("%v", err)
 	}
 	full := errors.New(`copying the database: ERROR: could not extend file "base/5/1": No space left on device (SQLSTATE 53100)`)

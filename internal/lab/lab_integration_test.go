@@ -29,6 +29,7 @@ import (
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // testConfig is a lab with few rows beside whatever else the engine does.
@@ -193,7 +194,7 @@ func TestBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	lap("stop")
-	if _, err := l.Measure(ctx, probe, auth(1, 1)); err == nil || !strings.Contains(err.Error(), "does not run") {
+	if _, err := l.Measure(ctx, probe, auth(1, 1)); err == nil || !strings.Contains(said.Err(err), "does not run") {
 		t.Errorf("measured a stopped server: %v", err)
 	}
 }
@@ -272,7 +273,7 @@ func TestDialUnderConcurrency(t *testing.T) {
 	if refused, err := l.tools[l.host(plan.Load)].DialTCP(t.Context(), "app:9"); err == nil {
 		refused.Close()
 		t.Error("connected where nothing listens")
-	} else if !strings.Contains(err.Error(), "Connection refused") || !strings.Contains(err.Error(), "app:9") {
+	} else if !strings.Contains(said.Err(err), "Connection refused") || !strings.Contains(said.Err(err), "app:9") {
 		t.Error(err)
 	}
 	if err := srv.Stop(t.Context()); err != nil {
@@ -309,7 +310,7 @@ func TestCandidateNeverReady(t *testing.T) {
 			continue
 		}
 		for _, w := range want {
-			if !strings.Contains(err.Error(), w) {
+			if !strings.Contains(said.Err(err), w) {
 				t.Errorf("%s: %q lacks %q", id, err, w)
 			}
 		}
@@ -377,11 +378,11 @@ func TestLoadFailures(t *testing.T) {
 			}
 			t.Log(err)
 			for _, want := range tt.want {
-				if !strings.Contains(err.Error(), want) {
+				if !strings.Contains(said.Err(err), want) {
 					t.Errorf("%q lacks %q", err, want)
 				}
 			}
-			if strings.Contains(err.Error(), string(l.cfg.Tokens["events:read"])) {
+			if strings.Contains(said.Err(err), string(l.cfg.Tokens["events:read"])) {
 				t.Error("the error shows the token")
 			}
 			if name == "full disk" && len(m.CGroup[0].Lines) == 0 {
@@ -432,7 +433,7 @@ func TestGoneMidWindow(t *testing.T) {
 			}
 			t.Log(err)
 			for _, w := range want {
-				if !strings.Contains(err.Error(), w) {
+				if !strings.Contains(said.Err(err), w) {
 					t.Errorf("%q lacks %q", err, w)
 				}
 			}
@@ -440,7 +441,7 @@ func TestGoneMidWindow(t *testing.T) {
 				t.Errorf("what was measured until then was not kept: %d and %d bytes", len(m.OHA[0]), len(m.CGroup[0].Lines))
 			}
 			if what == "database" {
-				if err := l.FreshDatabase(t.Context()); err == nil || !strings.Contains(err.Error(), "PostgreSQL is gone") {
+				if err := l.FreshDatabase(t.Context()); err == nil || !strings.Contains(said.Err(err), "PostgreSQL is gone") {
 					t.Errorf("a fresh copy of a database that is gone: %v", err)
 				}
 			}
@@ -504,11 +505,11 @@ func TestRunsKeepApart(t *testing.T) {
 	second.RunID = "test-" + nonce(4)
 	for _, cfg := range []Config{second, base} {
 		_, err := New(ctx, cfg)
-		if err == nil || !strings.Contains(err.Error(), "run "+first.cfg.RunID+" is") {
+		if err == nil || !strings.Contains(said.Err(err), "run "+first.cfg.RunID+" is") {
 			t.Errorf("run %s beside %s: %v", cfg.RunID, first.cfg.RunID, err)
 		}
 	}
-	if _, err := Clean(ctx, e, CleanOptions{scope: base.scope}); err == nil || !strings.Contains(err.Error(), "stop it first") {
+	if _, err := Clean(ctx, e, CleanOptions{scope: base.scope}); err == nil || !strings.Contains(said.Err(err), "stop it first") {
 		t.Errorf("clean under a running run: %v", err)
 	}
 	if err := first.databaseAlive(ctx); err != nil {
@@ -563,7 +564,7 @@ func TestNameTaken(t *testing.T) {
 	}
 	defer func() { _ = e.Delete(context.Background(), n) }()
 	_, err = New(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "the network name percore-"+cfg.RunID+" is taken") {
+	if err == nil || !strings.Contains(said.Err(err), "the network name percore-"+cfg.RunID+" is taken") {
 		t.Errorf("network: %v", err)
 	}
 	networks, err := e.Networks(t.Context(), map[string]string{"owner": "somebody"})

@@ -8,6 +8,7 @@ import (
 	"github.com/percore/percore/internal/lab/database/postgres"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // valid is a configuration that passes the check.
@@ -58,7 +59,7 @@ func TestConfigCheck(t *testing.T) {
 	} {
 		c := valid()
 		change(&c)
-		if err := c.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := c.check(); err == nil || !strings.Contains(said.Err(err), want) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}

@@ -82,10 +82,10 @@ func share(w protocol.Load, i, n int) protocol.Load {
 // CheckShares refuses a load that cannot be spread over n load generators.
 func CheckShares(w protocol.Load, n int) error {
 	if w.Connections < n {
-		return fail.Input("a window of %d connections cannot be spread over %d load hosts; take fewer load hosts, or phases with at least %d connections", w.Connections, n, n)
+		return fail.Input("a window of %d connections cannot be spread over %d load hosts", w.Connections, n).Try("take fewer load hosts, or phases with at least %d connections", n)
 	}
 	if w.Target > 0 && w.Target < n {
-		return fail.Input("a target of %d requests per second cannot be spread over %d load hosts; take fewer load hosts, or a target of at least %d", w.Target, n, n)
+		return fail.Input("a target of %d requests per second cannot be spread over %d load hosts", w.Target, n).Try("take fewer load hosts, or a target of at least %d", n)
 	}
 	return nil
 }

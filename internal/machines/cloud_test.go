@@ -19,6 +19,7 @@ import (
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/run"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // quiet is a console that remembers its lines.
@@ -78,9 +79,9 @@ func TestNewRefuses(t *testing.T) {
 		{"no such preset", func(o *Options) { o.Preset = "eternal" }, `no preset "eternal"`},
 		{"no such candidate", func(o *Options) { o.Selection.Candidates = []string{"rust"} }, `no candidate "rust"`},
 		{"less than nothing", func(o *Options) { o.MaxCostUSD = -1 }, "--max-cost"},
-		{"nothing", func(o *Options) { o.Given = flags("max-cost") }, "--max-cost is 0"},
-		{"no number", func(o *Options) { o.MaxCostUSD = math.NaN() }, "--max-cost is NaN"},
-		{"no end", func(o *Options) { o.MaxCostUSD = math.Inf(1) }, "--max-cost is +Inf"},
+		{"nothing", func(o *Options) { o.Given = flags("max-cost") }, "$0 is no limit"},
+		{"no number", func(o *Options) { o.MaxCostUSD = math.NaN() }, "$NaN is no limit"},
+		{"no end", func(o *Options) { o.MaxCostUSD = math.Inf(1) }, "$+Inf is no limit"},
 	} {
 		o, _ := options(t, "aws-graviton")
 		tt.change(&o)
@@ -90,7 +91,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%s: taken", tt.name)
 			continue
 		}
-		if !fail.IsInput(err) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+		if !fail.IsInput(err) || !strings.Contains(said.Err(err), tt.want) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v, want one line of bad input that says %q", tt.name, err, tt.want)
 		}
 		if left, _ := os.ReadDir(o.Results); len(left) > 0 {
@@ -106,7 +107,7 @@ func TestTwoAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(o, d.ID()); err == nil || !strings.Contains(err.Error(), "another percore") {
+	if _, err := Open(o, d.ID()); err == nil || !strings.Contains(said.Err(err), "another percore") {
 		t.Errorf("opened twice: %v", err)
 	}
 	if p, err := Peek(o, d.ID()); err != nil || p.State().ID != d.ID() {
@@ -118,7 +119,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if err := again.Prepare(t.Context()); err == nil || !fail.IsInput(err) || !strings.Contains(err.Error(), "percore cloud up --run "+d.ID()) {
+	if err := again.Prepare(t.Context()); err == nil || !fail.IsInput(err) || !strings.Contains(said.Err(err), "percore cloud up --run "+d.ID()) {
 		t.Errorf("preparing machines that there are not: %v", err)
 	}
 	info, err := os.Stat(filepath.Join(again.Dir(), Dir))
@@ -172,7 +173,7 @@ func TestChoose(t *testing.T) {
 		}
 		f.close()
 	}
-	if _, err := Choose(results, ""); err == nil || !strings.Contains(err.Error(), "no cloud run") {
+	if _, err := Choose(results, ""); err == nil || !strings.Contains(said.Err(err), "no cloud run") {
 		t.Errorf("among none: %v", err)
 	}
 	now := time.Now()
@@ -184,11 +185,11 @@ func TestChoose(t *testing.T) {
 	if id, err := Choose(results, "20260101"); id != "20260101-gone" || err != nil {
 		t.Errorf("by its beginning: %q, %v", id, err)
 	}
-	if _, err := Choose(results, "2026"); err == nil || !strings.Contains(err.Error(), "write more") {
+	if _, err := Choose(results, "2026"); err == nil || !strings.Contains(said.Err(err), "write more") {
 		t.Errorf("a beginning of two: %v", err)
 	}
 	add(State{ID: "20260103-live", Created: now.Add(2 * time.Hour), Applied: at(now)})
-	if _, err := Choose(results, ""); err == nil || !strings.Contains(err.Error(), "2 cloud runs have machines") {
+	if _, err := Choose(results, ""); err == nil || !strings.Contains(said.Err(err), "2 cloud runs have machines") {
 		t.Errorf("two with machines: %v", err)
 	}
 	broken := filepath.Join(results, "20260101-gone", Dir, stateFile)
@@ -196,10 +197,10 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	states, damaged := List(results)
-	if len(states) != 2 || len(damaged) != 1 || !fail.IsInput(damaged[0]) || !strings.Contains(damaged[0].Error(), "sweep --run 20260101-gone") {
+	if len(states) != 2 || len(damaged) != 1 || !fail.IsInput(damaged[0]) || !strings.Contains(said.Err(damaged[0]), "sweep --run 20260101-gone") {
 		t.Errorf("beside a state that cannot be read: %+v, %v", states, damaged)
 	}
-	if _, err := Choose(results, "20260101"); err == nil || err.Error() != damaged[0].Error() {
+	if _, err := Choose(results, "20260101"); err == nil || said.Err(err) != said.Err(damaged[0]) {
 		t.Errorf("the one that cannot be read: %v", err)
 	}
 	if id, err := Choose(results, "20260102"); id != "20260102-live" || err != nil {
@@ -221,7 +222,7 @@ func TestOfRun(t *testing.T) {
 		}
 		switch {
 		case want == "!":
-			if !fail.IsInput(err) || !strings.Contains(err.Error(), "20260101-a or 20260101-a-2") || len(of) > 0 {
+			if !fail.IsInput(err) || !strings.Contains(said.Err(err), "20260101-a or 20260101-a-2") || len(of) > 0 {
 				t.Errorf("%s: %v, %v", id, got, err)
 			}
 		case err != nil || strings.Join(got, " ") != want:
@@ -286,7 +287,7 @@ func TestUnreachable(t *testing.T) {
 	if err := d.f.writeSSHConfig(d.lab, ""); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := d.hosts(t.Context()); h != nil || err == nil || !strings.Contains(err.Error(), "host app: cannot reach Docker at ssh://nobody@127.0.0.1:1") {
+	if h, err := d.hosts(t.Context()); h != nil || err == nil || !strings.Contains(said.Err(err), "host app: cannot reach Docker at ssh://nobody@127.0.0.1:1") {
 		t.Errorf("connected to nothing: %v, %v", h, err)
 	}
 }

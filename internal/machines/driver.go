@@ -40,6 +40,9 @@ type Options struct {
 	// Given reports whether the user named a flag, such as region: one that differs
 	// from what a run was begun with is refused. Nil stands for none.
 	Given func(flag string) bool
+
+	// Words writes settings and commands in what goes to Out.
+	Words fail.Words
 	// AddressURL says where this machine's address is asked for; empty is
 	// awsx.AddressURL.
 	AddressURL string
@@ -170,7 +173,7 @@ func Open(o Options, id string) (*Driver, error) {
 	}
 	if o.MaxCostUSD > 0 {
 		if o.MaxCostUSD > s.MaxCostUSD && s.Live() && s.Expires != nil {
-			d.say("note: the machines shut themselves down at %s UTC as before, whatever --max-cost is now", s.Expires.UTC().Format(time.DateTime))
+			d.say("note: the machines shut themselves down at %s UTC as before, whatever the run may cost now", s.Expires.UTC().Format(time.DateTime))
 		}
 		s.MaxCostUSD = o.MaxCostUSD
 	}
@@ -218,6 +221,11 @@ func (d *Driver) Spent() string {
 // State is how far the run has come.
 func (d *Driver) State() State { return d.f.state }
 
+// call is a command for this run.
+func (d *Driver) call(stage string) fail.Command {
+	return fail.Call("cloud "+stage, fail.Setting("run").To(d.ID()))
+}
+
 func (d *Driver) say(format string, args ...any) { d.o.Console.Printf(format, args...) }
 
 // done notes that a stage has ended well.
@@ -249,7 +257,7 @@ func (d *Driver) terraform(ctx context.Context) (*terraform.Binary, error) {
 func (d *Driver) Up(ctx context.Context) error {
 	s := &d.f.state
 	if s.Destroyed != nil {
-		return fail.Input("the machines of run %s were destroyed at %s, and a run is measured on one set of machines; start a new run", s.ID, s.Destroyed.Format(time.DateTime))
+		return fail.Input("the machines of run %s were destroyed at %s, and a run is measured on one set of machines", s.ID, s.Destroyed.Format(time.DateTime)).Try("start a new run")
 	}
 	if err := d.needProfile(); err != nil {
 		return err
@@ -335,7 +343,7 @@ func (d *Driver) confirm(ctx context.Context) error {
 		return nil
 	}
 	if d.o.Confirm == nil {
-		return fail.Input("nobody is there to confirm $%.2f an hour; add --yes (YES=1 for make) to go on without a question", s.USDPerHour)
+		return fail.Input("nobody is there to confirm $%.2f an hour", s.USDPerHour).Try("add %s (YES=1 for make) to go on without a question", fail.Setting("yes"))
 	}
 	yes, err := d.o.Confirm(ctx, fmt.Sprintf("Make these machines for $%.2f an hour?", s.USDPerHour))
 	if err != nil {
@@ -361,9 +369,9 @@ func (d *Driver) needLab() error {
 	s := d.f.state
 	switch {
 	case s.Destroyed != nil:
-		return fail.Input("the machines of run %s were destroyed at %s; what was measured is in %s", s.ID, s.Destroyed.Format(time.DateTime), d.f.run)
+		return fail.Input("the machines of run %s were destroyed at %s", s.ID, s.Destroyed.Format(time.DateTime)).Try("what was measured is in %s", d.f.run)
 	case s.Up == nil:
-		return fail.Input("run %s has no machines yet; make them with `percore cloud up --run %s`", s.ID, s.ID)
+		return fail.Input("run %s has no machines yet", s.ID).Try("make them with %s", d.call("up"))
 	}
 	text, err := os.ReadFile(filepath.Join(d.f.dir, labFile))
 	if err != nil {
@@ -449,7 +457,7 @@ func (d *Driver) Measure(ctx context.Context) error {
 		return err
 	}
 	if d.f.state.Prepared == nil {
-		return fail.Input("the machines of run %s are not prepared yet; do so with `percore cloud prepare --run %s`", d.ID(), d.ID())
+		return fail.Input("the machines of run %s are not prepared yet", d.ID()).Try("do so with %s", d.call("prepare"))
 	}
 	st, err := d.stored()
 	if err != nil {
@@ -522,7 +530,7 @@ func (d *Driver) Down(ctx context.Context) error {
 	if left, err := m.Resources(ctx); err != nil {
 		return err
 	} else if len(left) > 0 {
-		return fmt.Errorf("the Terraform state of run %s still holds %s; try `percore cloud down --run %s` again, or `percore cloud sweep`", s.ID, strings.Join(left, ", "), s.ID)
+		return fail.Work("the Terraform state of run %s still holds %s", s.ID, strings.Join(left, ", ")).Try("try %s again, or %s", d.call("down"), fail.Call("cloud sweep"))
 	}
 	if s.Provider == plan.ProviderAWS {
 		d.o.Console.Status("looking whether anything is left")
@@ -588,7 +596,7 @@ func (d *Driver) cleanHosts(ctx context.Context) error {
 	case d.o.Force:
 		d.say("left as they are: %s", strings.Join(left, "; "))
 	default:
-		return fmt.Errorf("some machines of run %s could not be cleaned (%s); bring them back and repeat `percore cloud down --run %s`, or leave them as they are with --force", d.ID(), strings.Join(left, "; "), d.ID())
+		return fail.Work("some machines of run %s could not be cleaned (%s)", d.ID(), strings.Join(left, "; ")).Try("bring them back and repeat %s, or leave them as they are with %s", d.call("down"), fail.Setting("force"))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (d *Driver) needProfile() error {
 		return err
 	}
 	if p.Cloud == nil || p.Cloud.Provider != s.Provider {
-		return fail.Input("profile %s has changed since run %s was begun with it: it was for provider %s; undo the change", o.Profile, s.ID, s.Provider)
+		return fail.Input("profile %s has changed since run %s was begun with it: it was for provider %s", o.Profile, s.ID, s.Provider).Try("undo the change")
 	}
 	d.profile = p
 	return nil
@@ -107,7 +107,7 @@ func lay(o run.Options) (*run.Prepared, error) {
 // checkCost refuses a limit that is none.
 func checkCost(o Options) error {
 	if (o.given("max-cost") || o.MaxCostUSD != 0) && (!(o.MaxCostUSD > 0) || math.IsInf(o.MaxCostUSD, 0)) {
-		return fail.Input("--max-cost is %g; give it a number of dollars above zero, or leave it out for no limit", o.MaxCostUSD)
+		return fail.Input("$%g is no limit for what a run may cost", o.MaxCostUSD).Try("give %s a number of dollars above zero, or leave it out for no limit", fail.Setting("max-cost"))
 	}
 	return nil
 }
@@ -136,11 +136,11 @@ func (d *Driver) differs() error {
 		if !o.given(c.flag) || c.was == c.now {
 			continue
 		}
-		was := fmt.Sprintf("with --%s %s", c.flag, c.was)
+		was := fmt.Sprintf("with %s %s", c.flag, c.was)
 		if c.was == "" {
-			was = "without --" + c.flag
+			was = "without " + c.flag
 		}
-		return fail.Input("run %s was begun %s, and --%s is %q now; leave it out to go on with that run, or begin a new one with --profile and without --run", s.ID, was, c.flag, c.now)
+		return fail.Input("run %s was begun %s, and %s is %q now", s.ID, was, c.flag, c.now).Try("leave out %s to go on with that run, or begin a new one with %s and without %s", fail.Setting(c.flag), fail.Setting("profile"), fail.Setting("run"))
 	}
 	for _, c := range []struct {
 		flag, copied, source string
@@ -154,7 +154,7 @@ func (d *Driver) differs() error {
 			return err
 		}
 		if was, err := os.ReadFile(filepath.Join(d.f.dir, c.copied)); err == nil && !bytes.Equal(was, now) {
-			return fail.Input("%s %s has changed since run %s was begun with it; leave --%s out to go on with the run as it was begun, or begin a new one without --run", c.flag, c.source, s.ID, c.flag)
+			return fail.Input("%s %s has changed since run %s was begun with it", c.flag, c.source, s.ID).Try("leave %s out to go on with the run as it was begun, or begin a new one without %s", fail.Setting(c.flag), fail.Setting("run"))
 		}
 	}
 	return nil
@@ -166,7 +166,7 @@ func (d *Driver) differs() error {
 func (d *Driver) lasts() error {
 	s := d.f.state
 	if s.Expired() {
-		return fail.Input("the machines of run %s shut themselves down at %s UTC, and a run is measured on one set of machines; remove what is left of them with `percore cloud down --run %s` and start a new run", s.ID, s.Expires.UTC().Format(time.DateTime), s.ID)
+		return fail.Input("the machines of run %s shut themselves down at %s UTC, and a run is measured on one set of machines", s.ID, s.Expires.UTC().Format(time.DateTime)).Try("remove what is left of them with %s and start a new run", d.call("down"))
 	}
 	if s.Expires == nil {
 		return nil
@@ -181,7 +181,7 @@ func (d *Driver) lasts() error {
 	case begun:
 		d.say("note: what is left to measure takes about %s, and the machines shut themselves down in %s: the last windows will be missing", console.Clock(rest), console.Clock(left))
 	default:
-		return fail.Input("run %s takes about %s to measure, and its machines shut themselves down in %s; destroy them with `percore cloud down --run %s` and start a new run", s.ID, console.Clock(rest), console.Clock(left), s.ID)
+		return fail.Input("run %s takes about %s to measure, and its machines shut themselves down in %s", s.ID, console.Clock(rest), console.Clock(left)).Try("destroy them with %s and start a new run", d.call("down"))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (s State) belongsTo(ctx context.Context, c *aws.Client) error {
 		return err
 	}
 	if is.Account != s.Account {
-		return &accountError{fail.Input("run %s belongs to the AWS account %s, and these credentials are of the account %s (%s); give a profile of the former with --aws-profile", s.ID, s.Account, is.Account, is.ARN)}
+		return &accountError{fail.Input("run %s belongs to the AWS account %s, and these credentials are of the account %s (%s)", s.ID, s.Account, is.Account, is.ARN).Try("give a profile of the former with %s", fail.Setting("aws-profile"))}
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	if s.Up != nil {
 		// The quota was asked for these very machines.
 		if s.Applied == nil || s.Expires == nil || s.Zone == "" {
-			return nil, fmt.Errorf("run %s has machines and does not say where they are; find them with `percore cloud sweep`", s.ID)
+			return nil, fail.Work("run %s has machines and does not say where they are", s.ID).Try("find them with %s", fail.Call("cloud sweep"))
 		}
 		if err := d.admit(ctx, request); err != nil {
 			return nil, err
@@ -160,11 +160,11 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	}
 	life := d.profile.Cloud.Life()
 	if length > life {
-		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s; write a longer cloud.lifetime into the profile, or take a shorter preset", s.Preset, console.Clock(length), console.Clock(life))
+		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s", s.Preset, console.Clock(length), console.Clock(life)).Try("write a longer cloud.lifetime into the profile, or take a shorter preset")
 	}
 	estimate := prices.Estimate(request, length)
 	if types := prices.UnpricedTypes(request); len(types) > 0 {
-		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs; give --prices a table that has it", strings.Join(types, ", "), c.Region)
+		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs", strings.Join(types, ", "), c.Region).Try("give %s a table that has it", fail.Setting("prices"))
 	}
 	for _, what := range estimate.Unpriced {
 		d.say("note: there is no price of %s, so it is not in the sum", what)
@@ -179,14 +179,14 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	bound := ""
 	if s.MaxCostUSD > 0 && !dear {
 		if paid := time.Duration(s.MaxCostUSD / estimate.PerHour * float64(time.Hour)); paid < life {
-			life, bound = paid, ", when --max-cost is spent"
+			life, bound = paid, ", when the most it may cost is spent"
 		}
 	}
 	source := fmt.Sprintf("%s, %s", prices.Source, prices.Date)
 	d.say("in all $%.2f an hour (%s, before tax); about %s for preset %s, so about $%.2f; at most $%.2f, since the machines shut themselves down after %s%s",
 		estimate.PerHour, source, console.Clock(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), console.Clock(life), bound)
 	if dear {
-		return nil, fail.Input("the run would cost about $%.2f, and --max-cost is %s; take a shorter preset or smaller machines, or raise --max-cost", estimate.Total, usd(s.MaxCostUSD))
+		return nil, fail.Input("the run would cost about $%.2f, and it may cost %s", estimate.Total, usd(s.MaxCostUSD)).Try("take a shorter preset or smaller machines, or raise %s", fail.Setting("max-cost"))
 	}
 	s.Account, s.Region, s.Zone, s.USDPerHour, s.PriceSource = report.Identity.Account, c.Region, report.Zone, estimate.PerHour, source
 	s.SSHFrom = texts(report.SSHFrom)
@@ -314,7 +314,7 @@ func (d *Driver) nothingLeft(ctx context.Context, c *aws.Client) error {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("run %s has left %s in %s; try `percore cloud sweep --region %s --run %s` in a few minutes", d.f.state.ID, join(left), c.Region, c.Region, d.f.state.ID)
+		return fail.Work("run %s has left %s in %s", d.f.state.ID, join(left), c.Region).Try("try %s in a few minutes", fail.Call("cloud sweep", fail.Setting("region").To(c.Region), fail.Setting("run").To(d.f.state.ID)))
 	}
 	return nil
 }

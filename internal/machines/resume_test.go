@@ -17,6 +17,7 @@ import (
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/machines/fleet"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // account plays an AWS account that answers who asks, and nothing else.
@@ -57,12 +58,12 @@ func live(s *State) {
 
 func wantInput(t *testing.T, what string, err error, words ...string) {
 	t.Helper()
-	if err == nil || !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+	if err == nil || !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("%s: %v, want one line of bad input", what, err)
 		return
 	}
 	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
+		if !strings.Contains(said.Err(err), w) {
 			t.Errorf("%s: %v, want it to say %q", what, err, w)
 		}
 	}
@@ -143,16 +144,16 @@ func TestFlagsOfARun(t *testing.T) {
 		change func(*Options)
 		want   []string
 	}{
-		{"profile", func(o *Options) { o.Profile = "aws-x86" }, []string{"with --profile aws-graviton", `"aws-x86"`}},
-		{"preset", func(o *Options) { o.Preset = "full" }, []string{"with --preset quick", `"full"`}},
-		{"flavour", func(o *Options) { o.Flavour = "debian" }, []string{"without --flavour", `"debian"`}},
-		{"region", func(o *Options) { o.Region = "us-east-1" }, []string{"with --region eu-central-1", `"us-east-1"`}},
-		{"candidates", func(o *Options) { o.Selection.Candidates = []string{"go"} }, []string{"without --candidates", `"go"`}},
-		{"scenarios", func(o *Options) { o.Selection.Scenarios = []string{"read"} }, []string{"without --scenarios", `"read"`}},
-		{"phases", func(o *Options) { o.Selection.Phases = []string{"rate"} }, []string{"without --phases", `"rate"`}},
-		{"seed", func(o *Options) { o.Seed = 7 }, []string{"without --seed", `"7"`}},
-		{"max-cost", func(o *Options) { o.MaxCostUSD = -3 }, []string{"--max-cost is -3"}},
-		{"max-cost", func(o *Options) { o.MaxCostUSD = math.NaN() }, []string{"--max-cost is NaN"}},
+		{"profile", func(o *Options) { o.Profile = "aws-x86" }, []string{"with profile aws-graviton", `"aws-x86"`}},
+		{"preset", func(o *Options) { o.Preset = "full" }, []string{"with preset quick", `"full"`}},
+		{"flavour", func(o *Options) { o.Flavour = "debian" }, []string{"without flavour", `"debian"`}},
+		{"region", func(o *Options) { o.Region = "us-east-1" }, []string{"with region eu-central-1", `"us-east-1"`}},
+		{"candidates", func(o *Options) { o.Selection.Candidates = []string{"go"} }, []string{"without candidates", `"go"`}},
+		{"scenarios", func(o *Options) { o.Selection.Scenarios = []string{"read"} }, []string{"without scenarios", `"read"`}},
+		{"phases", func(o *Options) { o.Selection.Phases = []string{"rate"} }, []string{"without phases", `"rate"`}},
+		{"seed", func(o *Options) { o.Seed = 7 }, []string{"without seed", `"7"`}},
+		{"max-cost", func(o *Options) { o.MaxCostUSD = -3 }, []string{"$-3 is no limit", "--max-cost"}},
+		{"max-cost", func(o *Options) { o.MaxCostUSD = math.NaN() }, []string{"$NaN is no limit"}},
 	} {
 		o, _ := options(t, "aws-graviton")
 		id := begun(t, o, live)
@@ -236,7 +237,7 @@ func TestDownOnOwnMachines(t *testing.T) {
 		t.Errorf("machines that were not prepared: %v", err)
 	}
 	d.f.state.Prepared = at(time.Now())
-	if err := d.cleanHosts(t.Context()); err == nil || !strings.Contains(err.Error(), "host app: ") || !strings.Contains(err.Error(), "host db: ") || !strings.Contains(err.Error(), "--force") {
+	if err := d.cleanHosts(t.Context()); err == nil || !strings.Contains(said.Err(err), "host app: ") || !strings.Contains(said.Err(err), "host db: ") || !strings.Contains(said.Err(err), "--force") {
 		t.Errorf("machines that are not there: %v", err)
 	}
 	d.o.Force = true

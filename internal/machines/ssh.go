@@ -86,7 +86,7 @@ func (f *folder) identity(p plan.Profile) (string, error) {
 		return "", nil
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fail.Input("cloud.identity_file %s cannot be read (%v); write the path of the private key for the machines", path, err)
+		return "", fail.Input("cloud.identity_file %s cannot be read (%v)", path, err).Try("write the path of the private key for the machines")
 	}
 	return filepath.Abs(path)
 }

@@ -114,7 +114,7 @@ func (d *Driver) upTo(ctx context.Context, name string) error {
 }
 
 var (
-	errTooDear = errors.New("the run has cost as much as --max-cost allows and was stopped")
+	errTooDear = errors.New("the run has cost as much as it may and was stopped")
 	errExpired = errors.New("the machines have reached their expiry and shut themselves down, so the run was stopped")
 )
 
@@ -205,15 +205,15 @@ func (d *Driver) askDestroy(ctx context.Context) bool {
 func (d *Driver) kept() {
 	s := d.f.state
 	if s.Provider == plan.ProviderHosts {
-		d.say("your machines keep their containers' volumes; to go on: percore cloud run --run %s; to remove what is percore's: percore cloud down --run %s", s.ID, s.ID)
+		d.say("your machines keep their containers' volumes; to go on: %s; to remove what is percore's: %s", d.call("run"), d.call("down"))
 		return
 	}
 	if s.Expired() {
-		d.say("the machines of run %s shut themselves down at %s UTC; they have cost about $%.2f; to remove what is left of them: percore cloud down --run %s", s.ID, s.Expires.UTC().Format(time.DateTime), s.Spent(time.Now()), s.ID)
+		d.say("the machines of run %s shut themselves down at %s UTC; they have cost about $%.2f; to remove what is left of them: %s", s.ID, s.Expires.UTC().Format(time.DateTime), s.Spent(time.Now()), d.call("down"))
 		return
 	}
 	d.say("the machines of run %s stay and cost $%.2f an hour%s; so far about $%.2f", s.ID, s.USDPerHour, until(s), s.Spent(time.Now()))
-	d.say("to go on: percore cloud run --run %s; to destroy them: percore cloud down --run %s", s.ID, s.ID)
+	d.say("to go on: %s; to destroy them: %s", d.call("run"), d.call("down"))
 }
 
 func until(s State) string {
@@ -239,7 +239,7 @@ func (d *Driver) Collect(ctx context.Context) error {
 		return err
 	}
 	if st == nil {
-		return fail.Input("nothing was measured of run %s yet; do so with `percore cloud run --run %s`", d.ID(), d.ID())
+		return fail.Input("nothing was measured of run %s yet", d.ID()).Try("do so with %s", d.call("run"))
 	}
 	problems, err := st.Verify()
 	if err != nil {
@@ -314,7 +314,7 @@ func (d *Driver) SSH(ctx context.Context, name string, args []string) error {
 	}
 	m, ok := d.lab.Named(name)
 	if !ok {
-		return fail.Input("run %s has no machine %q; it has %s", d.ID(), name, strings.Join(d.lab.Names(), ", "))
+		return fail.Input("run %s has no machine %q", d.ID(), name).Try("it has %s", strings.Join(d.lab.Names(), ", "))
 	}
 	cmd := exec.CommandContext(ctx, "ssh", append(d.sshArgs(m), args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

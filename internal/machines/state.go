@@ -123,7 +123,7 @@ func create(results string, s State) (*folder, error) {
 		return nil, fmt.Errorf("making the results folder: %w", err)
 	}
 	if err := os.Mkdir(run, 0o755); errors.Is(err, fs.ErrExist) {
-		return nil, fail.Input("%s: a run of this id exists already; carry on with `percore cloud run %s` (%w)", run, s.ID, fs.ErrExist)
+		return nil, fail.In(run, "a run of this id exists already (%w)", fs.ErrExist).Try("carry on with %s", fail.Call("cloud run", s.ID))
 	} else if err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
@@ -147,17 +147,17 @@ func readState(run string) (State, error) {
 	path := filepath.Join(run, Dir, stateFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return State{}, fail.Input("%s is no cloud run: there is no %s; `percore cloud status` lists those there are", run, filepath.Join(Dir, stateFile))
+		return State{}, fail.Input("%s is no cloud run: there is no %s", run, filepath.Join(Dir, stateFile)).Try("%s lists those there are", fail.Call("cloud status"))
 	}
 	if err != nil {
 		return State{}, fmt.Errorf("reading the state of a cloud run: %w", err)
 	}
 	var s State
 	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, fail.Input("%s is not what percore wrote (%v); put a copy of it back, or delete the machines with `percore cloud sweep --run %s` and remove the folder %s", path, err, filepath.Base(run), filepath.Dir(path))
+		return State{}, fail.Input("%s is not what percore wrote (%v)", path, err).Try("put a copy of it back, or delete the machines with %s and remove the folder %s", fail.Call("cloud sweep", fail.Setting("run").To(filepath.Base(run))), filepath.Dir(path))
 	}
 	if s.Version != stateVersion {
-		return State{}, fail.Input("%s has version %d and this percore reads version %d; use the percore that made the run", path, s.Version, stateVersion)
+		return State{}, fail.Input("%s has version %d and this percore reads version %d", path, s.Version, stateVersion).Try("use the percore that made the run")
 	}
 	return s, nil
 }
@@ -171,7 +171,7 @@ func (f *folder) take() error {
 		return fmt.Errorf("locking the folder of the run's machines: %w", err)
 	}
 	if !locked {
-		return fmt.Errorf("another percore is working on the machines of %s; wait for it to end or stop it", f.run)
+		return fail.Work("another percore is working on the machines of %s", f.run).Try("wait for it to end or stop it")
 	}
 	return nil
 }
@@ -255,11 +255,11 @@ func Choose(results, id string) (string, error) {
 		}
 		switch len(matches) {
 		case 0:
-			return "", fail.Input("there is no cloud run %q in %s; `percore cloud status` lists those there are", id, results)
+			return "", fail.Input("there is no cloud run %q in %s", id, results).Try("%s lists those there are", fail.Call("cloud status"))
 		case 1:
 			return matches[0].id, matches[0].err
 		}
-		return "", fail.Input("%q could be %s; write more of the id", id, strings.Join(ids(matches), " or "))
+		return "", fail.Input("%q could be %s", id, strings.Join(ids(matches), " or ")).Try("write more of the id")
 	}
 	var live, expired, damaged []entry
 	for _, e := range all {
@@ -280,11 +280,11 @@ func Choose(results, id string) (string, error) {
 	case len(live) == 1:
 		return live[0].id, nil
 	case len(live) > 1:
-		return "", fail.Input("%d cloud runs %s (%s); name one with --run", len(live), what, strings.Join(ids(live), ", "))
+		return "", fail.Input("%d cloud runs %s (%s)", len(live), what, strings.Join(ids(live), ", ")).Try("name one with %s", fail.Setting("run"))
 	case len(damaged) > 0:
-		return "", fail.Input("no cloud run in %s is known to have machines, and the state of %s cannot be read; `percore cloud status` says more", results, strings.Join(ids(damaged), ", "))
+		return "", fail.Input("no cloud run in %s is known to have machines, and the state of %s cannot be read", results, strings.Join(ids(damaged), ", ")).Try("%s says more", fail.Call("cloud status"))
 	}
-	return "", fail.Input("no cloud run in %s has machines; make some with `percore cloud up --profile aws-graviton`, or name a run with --run", results)
+	return "", fail.Input("no cloud run in %s has machines", results).Try("make some with %s, or name a run with %s", fail.Call("cloud up", fail.Setting("profile").To("aws-graviton")), fail.Setting("run"))
 }
 
 func ids(all []entry) []string {

@@ -90,7 +90,7 @@ func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer)
 		return err
 	}
 	if len(all) == 0 && len(damaged) == 0 {
-		_, err := fmt.Fprintf(w, "there are no cloud runs in %s; make cloud-run or percore cloud run makes one\n", o.Results)
+		_, err := fmt.Fprintf(w, "there are no cloud runs in %s; make cloud-run or %s makes one\n", o.Results, o.Words.Say(fail.Call("cloud run")))
 		return err
 	}
 	t := table.NewWriter()
@@ -208,7 +208,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 			return err
 		}
 		if others := len(found); len(of) == 0 && others > 0 {
-			fmt.Fprintf(w, "nothing of run %s in %s; %d other thing(s) of percore's are there, which `percore cloud sweep --region %s --list` lists\n", so.RunID, c.Region, others, c.Region)
+			fmt.Fprintf(w, "nothing of run %s in %s; %d other thing(s) of percore's are there, which %s lists\n", so.RunID, c.Region, others, o.Words.Say(fail.Call("cloud sweep", fail.Setting("region").To(c.Region), fail.Setting("list"))))
 			return nil
 		}
 		found = of
@@ -239,7 +239,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	}
 	if !o.Yes {
 		if o.Confirm == nil {
-			return fail.Input("nobody is there to confirm that these %d are deleted; add --yes to delete them without a question, or --list to look only", len(found))
+			return fail.Input("nobody is there to confirm that these %d are deleted", len(found)).Try("add %s to delete them without a question, or %s to look only", fail.Setting("yes"), fail.Setting("list"))
 		}
 		yes, err := o.Confirm(ctx, fmt.Sprintf("Delete these %d?", len(found)))
 		if err != nil {
@@ -265,7 +265,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("still there: %s; run the sweep again in a few minutes", join(left))
+		return fail.Work("still there: %s", join(left)).Try("run the sweep again in a few minutes")
 	}
 	what := "percore's"
 	if so.RunID != "" {
@@ -320,7 +320,7 @@ func noteDestroyed(o Options, id string) error {
 		return err
 	}
 	if err := d.f.take(); err != nil {
-		o.Console.Printf("note: %v; `percore cloud down --run %s` notes then that its machines are gone", err, id)
+		o.Console.Printf("note: %v; %s notes then that its machines are gone", err, fail.Call("cloud down", fail.Setting("run").To(id)))
 		return nil
 	}
 	defer d.Close()
@@ -353,7 +353,7 @@ func ofRun(found []aws.Resource, id string) ([]aws.Resource, error) {
 	case 1:
 		return by[runs[0]], nil
 	}
-	return nil, fail.Input("%q could be %s; write more of the id", id, strings.Join(runs, " or "))
+	return nil, fail.Input("%q could be %s", id, strings.Join(runs, " or ")).Try("write more of the id")
 }
 
 func dollars(v float64) string {

@@ -93,17 +93,17 @@ func IsRegion(name string) bool { return regionName.MatchString(name) }
 
 func (p Profile) checkCloud() error {
 	if p.Load.Count < 0 || p.Load.Count > maxLoadHosts {
-		return fmt.Errorf("load.count is %d; write 1 to %d", p.Load.Count, maxLoadHosts)
+		return fail.Input("load.count is %d", p.Load.Count).Try("write 1 to %d", maxLoadHosts)
 	}
 	if p.Cloud == nil {
 		if p.Load.Count > 1 {
-			return fmt.Errorf("load.count is %d and there is no cloud section; several load generators need hosts of their own", p.Load.Count)
+			return fail.Input("load.count is %d and there is no cloud section", p.Load.Count).Try("several load generators need hosts of their own")
 		}
 		return nil
 	}
 	c := *p.Cloud
 	if c.Lifetime != 0 && (c.Lifetime.Std() < 10*time.Minute || c.Lifetime.Std() > MaxLifetime) {
-		return fmt.Errorf("cloud.lifetime is %s; write 10m to %s", c.Lifetime, MaxLifetime)
+		return fail.Input("cloud.lifetime is %s", c.Lifetime).Try("write 10m to %s", MaxLifetime)
 	}
 	switch c.Provider {
 	case ProviderAWS:
@@ -111,46 +111,46 @@ func (p Profile) checkCloud() error {
 	case ProviderHosts:
 		return p.checkHosts()
 	}
-	return fmt.Errorf("cloud.provider %q is unknown; write aws or hosts", c.Provider)
+	return fail.Input("cloud.provider %q is unknown", c.Provider).Try("write aws or hosts")
 }
 
 func (p Profile) checkAWS() error {
 	c := *p.Cloud
 	if len(c.Hosts) > 0 || c.IdentityFile != "" {
-		return fmt.Errorf("cloud.hosts and cloud.identity_file are for provider hosts; leave them out, or write provider: hosts")
+		return fail.Input("cloud.hosts and cloud.identity_file are for provider hosts").Try("leave them out, or write provider: hosts")
 	}
 	for r := range c.Instances {
 		if !slices.Contains(Roles(), r) {
-			return fmt.Errorf("cloud.instances has a role %q; the roles are app, db and load", r)
+			return fail.Input("cloud.instances has a role %q", r).Try("the roles are app, db and load")
 		}
 	}
 	for _, r := range Roles() {
 		switch t := c.Instances[r]; {
 		case t == "":
-			return fmt.Errorf("cloud.instances has no type for role %s; write one such as c8g.xlarge", r)
+			return fail.Input("cloud.instances has no type for role %s", r).Try("write one such as c8g.xlarge")
 		case burstable.MatchString(t):
-			return fmt.Errorf("cloud.instances.%s is %s, a burstable type, which carries less when its credits are spent; take one such as c8g.xlarge", r, t)
+			return fail.Input("cloud.instances.%s is %s, a burstable type, which carries less when its credits are spent", r, t).Try("take one such as c8g.xlarge")
 		case !instanceType.MatchString(t):
-			return fmt.Errorf("cloud.instances.%s is %q, which is not an instance type; write one such as c8g.xlarge", r, t)
+			return fail.Input("cloud.instances.%s is %q, which is not an instance type", r, t).Try("write one such as c8g.xlarge")
 		}
 	}
 	if c.Region != "" && !regionName.MatchString(c.Region) {
-		return fmt.Errorf("cloud.region is %q; write one such as eu-central-1", c.Region)
+		return fail.Input("cloud.region is %q", c.Region).Try("write one such as eu-central-1")
 	}
 	if c.Zone != "" && (c.Region == "" || !strings.HasPrefix(c.Zone, c.Region)) {
-		return fmt.Errorf("cloud.zone is %q and cloud.region %q; write a zone together with its region", c.Zone, c.Region)
+		return fail.Input("cloud.zone is %q and cloud.region %q", c.Zone, c.Region).Try("write a zone together with its region")
 	}
 	for r, d := range c.Disks {
 		if !slices.Contains(Roles(), r) {
-			return fmt.Errorf("cloud.disks has a role %q; the roles are app, db and load", r)
+			return fail.Input("cloud.disks has a role %q", r).Try("the roles are app, db and load")
 		}
 		switch d = d.Filled(); {
 		case d.SizeGiB < minDiskGiB || d.SizeGiB > maxDiskGiB:
-			return fmt.Errorf("cloud.disks.%s.size_gib is %d; write %d to %d", r, d.SizeGiB, minDiskGiB, maxDiskGiB)
+			return fail.Input("cloud.disks.%s.size_gib is %d", r, d.SizeGiB).Try("write %d to %d", minDiskGiB, maxDiskGiB)
 		case d.IOPS < DefaultIOPS || d.IOPS > maxIOPS || d.IOPS > iopsPerGiB*d.SizeGiB:
-			return fmt.Errorf("cloud.disks.%s.iops is %d; write %d to %d for %d GiB", r, d.IOPS, DefaultIOPS, min(maxIOPS, iopsPerGiB*d.SizeGiB), d.SizeGiB)
+			return fail.Input("cloud.disks.%s.iops is %d", r, d.IOPS).Try("write %d to %d for %d GiB", DefaultIOPS, min(maxIOPS, iopsPerGiB*d.SizeGiB), d.SizeGiB)
 		case d.ThroughputMiB < DefaultThroughputMiB || d.ThroughputMiB > maxThroughputMiB || 4*d.ThroughputMiB > d.IOPS:
-			return fmt.Errorf("cloud.disks.%s.throughput_mib is %d; write %d to %d for %d IOPS", r, d.ThroughputMiB, DefaultThroughputMiB, min(maxThroughputMiB, d.IOPS/4), d.IOPS)
+			return fail.Input("cloud.disks.%s.throughput_mib is %d", r, d.ThroughputMiB).Try("write %d to %d for %d IOPS", DefaultThroughputMiB, min(maxThroughputMiB, d.IOPS/4), d.IOPS)
 		}
 	}
 	return nil
@@ -159,45 +159,45 @@ func (p Profile) checkAWS() error {
 func (p Profile) checkHosts() error {
 	c := *p.Cloud
 	if len(c.Instances) > 0 || len(c.Disks) > 0 || c.Region != "" || c.Zone != "" || c.PlacementGroup != nil {
-		return fmt.Errorf("cloud.region, zone, instances, disks and placement_group are for provider aws; leave them out, or write provider: aws")
+		return fail.Input("cloud.region, zone, instances, disks and placement_group are for provider aws").Try("leave them out, or write provider: aws")
 	}
 	counts := map[Role]int{}
 	var names, addresses, ssh []string
 	for i, h := range p.NamedHosts() {
 		where := fmt.Sprintf("cloud.hosts[%d]", i)
 		if !slices.Contains(Roles(), h.Role) {
-			return fmt.Errorf("%s has the role %q; the roles are app, db and load", where, h.Role)
+			return fail.Input("%s has the role %q", where, h.Role).Try("the roles are app, db and load")
 		}
 		_, host, port, err := SplitSSH(h.SSH)
 		if err != nil {
-			return fmt.Errorf("%s.ssh is %q: %w; write user@host or user@host:port", where, h.SSH, err)
+			return fail.Input("%s.ssh is %q: %w", where, h.SSH, err).Try("write user@host or user@host:port")
 		}
 		to := net.JoinHostPort(strings.ToLower(host), strconv.Itoa(cmp.Or(port, 22)))
 		if !hostName.MatchString(h.Name) {
-			return fmt.Errorf("%s.name is %q; write lower-case letters, digits and dashes", where, h.Name)
+			return fail.Input("%s.name is %q", where, h.Name).Try("write lower-case letters, digits and dashes")
 		}
 		if slices.Contains(names, h.Name) {
-			return fmt.Errorf("%s.name is %q, which another host has; give each a name of its own", where, h.Name)
+			return fail.Input("%s.name is %q, which another host has", where, h.Name).Try("give each a name of its own")
 		}
 		if slices.Contains(ssh, to) {
-			return fmt.Errorf("%s.ssh is %q, which reaches the machine of another role; each role needs a machine of its own, and one machine with all roles is what `percore run` measures", where, h.SSH)
+			return fail.Input("%s.ssh is %q, which reaches the machine of another role", where, h.SSH).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
 		}
 		if err := checkAddress(h.Address); err != nil {
-			return fmt.Errorf("%s has the address %q, %w; write in address the IP address or the name by which the other machines reach it", where, h.Address, err)
+			return fail.Input("%s has the address %q, %w", where, h.Address, err).Try("write in address the IP address or the name by which the other machines reach it")
 		}
 		if slices.Contains(addresses, h.Address) {
-			return fmt.Errorf("%s has the address %q, which another host has; each role needs a machine of its own, and one machine with all roles is what `percore run` measures", where, h.Address)
+			return fail.Input("%s has the address %q, which another host has", where, h.Address).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
 		}
 		names, addresses, ssh = append(names, h.Name), append(addresses, h.Address), append(ssh, to)
 		counts[h.Role]++
 	}
 	for _, r := range []Role{App, DB} {
 		if counts[r] != 1 {
-			return fmt.Errorf("cloud.hosts has %d machines of role %s; write one", counts[r], r)
+			return fail.Input("cloud.hosts has %d machines of role %s", counts[r], r).Try("write one")
 		}
 	}
 	if want := p.Load.Hosts(); counts[Load] != want {
-		return fmt.Errorf("cloud.hosts has %d machines of role load and load.count is %d; write as many machines as load.count says", counts[Load], want)
+		return fail.Input("cloud.hosts has %d machines of role load and load.count is %d", counts[Load], want).Try("write as many machines as load.count says")
 	}
 	return nil
 }
@@ -294,10 +294,10 @@ func (p Profile) ResolveHosts(m map[Role]Machine) (Profile, error) {
 			return Profile{}, err
 		}
 		if highest >= have.CPUs {
-			return Profile{}, fail.Input("profile %s gives role %s CPUs up to number %d, and its host has %d CPUs; take a larger machine, or write fewer CPUs", p.Name, role, highest, have.CPUs)
+			return Profile{}, fail.Input("profile %s gives role %s CPUs up to number %d, and its host has %d CPUs", p.Name, role, highest, have.CPUs).Try("take a larger machine, or write fewer CPUs")
 		}
 		if int64(r.Memory) > have.MemoryBytes {
-			return Profile{}, fail.Input("profile %s gives role %s %s of memory, and its host has %.1f GiB; take a larger machine, or write less", p.Name, role, r.Memory, gib(have.MemoryBytes))
+			return Profile{}, fail.Input("profile %s gives role %s %s of memory, and its host has %.1f GiB", p.Name, role, r.Memory, gib(have.MemoryBytes)).Try("take a larger machine, or write less")
 		}
 	}
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestShippedCloudProfiles(t *testing.T) {
@@ -83,7 +84,7 @@ func TestBadCloudProfiles(t *testing.T) {
 		{"hosts", "cloud:", "load: {count: 2}\ncloud:", "1 machines of role load and load.count is 2"},
 	} {
 		_, err := change(t, tt.profile, tt.old, tt.new)
-		if err == nil || !strings.Contains(err.Error(), tt.want) || !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(said.Err(err), tt.want) || !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s with %q: %v, want one line of bad input that says %q", tt.profile, tt.new, err, tt.want)
 		}
 	}
@@ -108,7 +109,7 @@ func TestResolveHosts(t *testing.T) {
 		t.Error("the profile itself was changed")
 	}
 	m[App] = Machine{CPUs: 4, MemoryBytes: 1 << 30}
-	if _, err := p.ResolveHosts(m); err == nil || !strings.Contains(err.Error(), "3GiB") {
+	if _, err := p.ResolveHosts(m); err == nil || !strings.Contains(said.Err(err), "3GiB") {
 		t.Errorf("a machine that is too small was taken: %v", err)
 	}
 	g, err := FindProfile("../..", "aws-graviton")
@@ -116,7 +117,7 @@ func TestResolveHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	m[App] = Machine{CPUs: 2, MemoryBytes: 8 << 30}
-	if _, err := g.ResolveHosts(m); err == nil || !strings.Contains(err.Error(), "its host has 2 CPUs") {
+	if _, err := g.ResolveHosts(m); err == nil || !strings.Contains(said.Err(err), "its host has 2 CPUs") {
 		t.Errorf("two CPUs were taken for four: %v", err)
 	}
 }

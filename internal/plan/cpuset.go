@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // AutoCPUs stands in a profile file for a set that is chosen when the machine
@@ -74,7 +76,7 @@ func (c *CPUSet) fromYAML(text string) error {
 		return nil
 	}
 	if _, err := ParseCPUs(text); err != nil {
-		return fmt.Errorf("%w; %s", err, c.form())
+		return fail.Input("%w", err).Try("%s", c.form())
 	}
 	return nil
 }

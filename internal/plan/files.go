@@ -57,7 +57,7 @@ func FindProfile(root, nameOrFile string) (Profile, error) {
 		p.Flavour = FlavourAuto
 	}
 	if err := p.check(); err != nil {
-		return Profile{}, fail.Input("profile %s: %w", path, err)
+		return Profile{}, fail.In("profile "+path, "%w", err)
 	}
 	return p, nil
 }
@@ -74,11 +74,11 @@ func FindPreset(root, nameOrFile string) (Preset, error) {
 		return Preset{}, err
 	}
 	if err := p.check(); err != nil {
-		return Preset{}, fail.Input("preset %s: %w", path, err)
+		return Preset{}, fail.In("preset "+path, "%w", err)
 	}
 	differs := p.Differences()
 	if p.Published && differs != "" {
-		return Preset{}, fail.Input("preset %s: published is true and the published values, in brackets, are others: %s; take published out", path, differs)
+		return Preset{}, fail.Input("preset %s: published is true and the published values, in brackets, are others: %s", path, differs).Try("take published out")
 	}
 	p.Published = differs == ""
 	return p, nil
@@ -92,7 +92,7 @@ func ReadSuite(root string) (Suite, error) {
 		return Suite{}, err
 	}
 	if err := s.check(); err != nil {
-		return Suite{}, fail.Input("suite %s: %w", path, err)
+		return Suite{}, fail.In("suite "+path, "%w", err)
 	}
 	return s, nil
 }
@@ -130,7 +130,7 @@ func locate(root, dir, what, nameOrFile string) (string, error) {
 	if _, err := os.Stat(path); identifier.MatchString(nameOrFile) && err == nil {
 		return path, nil
 	}
-	return "", fail.Input("there is no %s %q; take one of %s, or the path of a YAML file", what, nameOrFile, strings.Join(append([]string{"auto"}, list(root, dir)...), ", "))
+	return "", fail.Input("there is no %s %q", what, nameOrFile).Try("take one of %s, or the path of a YAML file", strings.Join(append([]string{"auto"}, list(root, dir)...), ", "))
 }
 
 // readYAML reads a file whose every key must be known.
@@ -145,7 +145,7 @@ func readYAML(path string, into any) error {
 func readFile(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail.Input("%s does not exist; give the path of a YAML file that does", path)
+		return nil, fail.Input("%s does not exist", path).Try("give the path of a YAML file that does")
 	}
 	if err != nil {
 		return nil, fail.Input("cannot read %s: %w", path, err)
@@ -155,40 +155,40 @@ func readFile(path string) ([]byte, error) {
 
 func (p Profile) check() error {
 	if !identifier.MatchString(p.Name) {
-		return fmt.Errorf("name %q is not usable; write lower-case letters, digits, dots and dashes", p.Name)
+		return fail.Input("name %q is not usable", p.Name).Try("write lower-case letters, digits, dots and dashes")
 	}
 	switch p.Flavour {
 	case FlavourAuto, FlavourPublished, FlavourDebian:
 	default:
-		return fmt.Errorf("flavour %q is unknown; write auto, published or debian", p.Flavour)
+		return fail.Input("flavour %q is unknown", p.Flavour).Try("write auto, published or debian")
 	}
 	if p.DatabaseConnections < 1 || p.DatabaseConnections > 90 {
-		return fmt.Errorf("database_connections is %d; write 1 to 90, since PostgreSQL is set to 100", p.DatabaseConnections)
+		return fail.Input("database_connections is %d", p.DatabaseConnections).Try("write 1 to 90, since PostgreSQL is set to 100")
 	}
 	for role := range p.Roles {
 		if !slices.Contains(Roles(), role) {
-			return fmt.Errorf("role %q is unknown; the roles are app, db and load", role)
+			return fail.Input("role %q is unknown", role).Try("the roles are app, db and load")
 		}
 	}
 	auto := 0
 	for _, role := range Roles() {
 		r, ok := p.Roles[role]
 		if !ok || r.CPUs == "" {
-			return fmt.Errorf("role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", role)
+			return fail.Input("role %s has no CPUs", role).Try("write cpus: \"0-3\" or cpus: auto")
 		}
 		if r.Memory != 0 && r.Memory < 64<<20 {
-			return fmt.Errorf("role %s has %s of memory; write 64MiB or more", role, r.Memory)
+			return fail.Input("role %s has %s of memory", role, r.Memory).Try("write 64MiB or more")
 		}
 		if r.CPUs == AutoCPUs {
 			auto++
 			continue
 		}
 		if _, err := ParseCPUs(string(r.CPUs)); err != nil {
-			return fmt.Errorf("role %s: %w; write CPU numbers as in 0-3,8", role, err)
+			return fail.Input("role %s: %w", role, err).Try("write CPU numbers as in 0-3,8")
 		}
 	}
 	if auto != 0 && auto != len(Roles()) {
-		return fmt.Errorf("some roles have cpus: auto and others a list; write auto for all or for none")
+		return fail.Input("some roles have cpus: auto and others a list").Try("write auto for all or for none")
 	}
 	if err := p.checkCloud(); err != nil {
 		return err
@@ -209,7 +209,7 @@ func (p Profile) checkOverlap() error {
 	for i, a := range roles {
 		for _, b := range roles[i+1:] {
 			if both := p.Roles[a].CPUs.Shared(p.Roles[b].CPUs); len(both) > 0 {
-				return fmt.Errorf("roles %s and %s overlap on CPU %s; give each role CPUs of its own, or write shared_cores: true and accept that figures are not comparable", a, b, FormatCPUs(both))
+				return fail.Input("roles %s and %s overlap on CPU %s", a, b, FormatCPUs(both)).Try("give each role CPUs of its own, or write shared_cores: true and accept that figures are not comparable")
 			}
 		}
 	}
@@ -218,7 +218,7 @@ func (p Profile) checkOverlap() error {
 
 func (p Preset) check() error {
 	if !identifier.MatchString(p.Name) {
-		return fmt.Errorf("name %q is not usable; write lower-case letters, digits, dots and dashes", p.Name)
+		return fail.Input("name %q is not usable", p.Name).Try("write lower-case letters, digits, dots and dashes")
 	}
 	for _, c := range []struct {
 		key   string
@@ -226,17 +226,17 @@ func (p Preset) check() error {
 		least time.Duration
 	}{{"timeout", p.Timeout, MinTimeout}, {"warmup", p.Warmup, MinWarmup}, {"probe.window", p.Probe.Window, MinWindow}} {
 		if c.d.Std() < c.least || c.d.Std() > MaxDuration {
-			return fmt.Errorf("%s is %s; write %s to %s", c.key, c.d, c.least, Duration(MaxDuration))
+			return fail.Input("%s is %s", c.key, c.d).Try("write %s to %s", c.least, Duration(MaxDuration))
 		}
 	}
 	if n := p.Probe.Connections; n < 1 || n > MaxConnections {
-		return fmt.Errorf("probe.connections is %d; write 1 to %d", n, MaxConnections)
+		return fail.Input("probe.connections is %d", n).Try("write 1 to %d", MaxConnections)
 	}
 	if n := p.Probe.Target; n < 1 || n > MaxTarget {
-		return fmt.Errorf("probe.target is %d; write requests per second, 1 to %d", n, MaxTarget)
+		return fail.Input("probe.target is %d", n).Try("write requests per second, 1 to %d", MaxTarget)
 	}
 	if len(p.Phases) == 0 {
-		return fmt.Errorf("it has no phases; write at least one")
+		return fail.Input("it has no phases").Try("write at least one")
 	}
 	ids := map[string]bool{}
 	for _, ph := range p.Phases {
@@ -244,14 +244,14 @@ func (p Preset) check() error {
 			return fmt.Errorf("phase %q: %w", ph.ID, err)
 		}
 		if ids[ph.ID] {
-			return fmt.Errorf("phase %q stands in it twice; give each its own id", ph.ID)
+			return fail.Input("phase %q stands in it twice", ph.ID).Try("give each its own id")
 		}
 		ids[ph.ID] = true
 		// A probe that is asked for less than the phase says nothing about
 		// whether generator and machine carry the phase.
 		for _, sc := range slices.Sorted(maps.Keys(ph.Targets)) {
 			if t := ph.Targets[sc]; p.Probe.Target < t {
-				return fmt.Errorf("probe.target is %d and phase %q has %d for %s; write %d or more, since the probe shows that the rate can be offered at all", p.Probe.Target, ph.ID, t, sc, t)
+				return fail.Input("probe.target is %d and phase %q has %d for %s", p.Probe.Target, ph.ID, t, sc).Try("write %d or more, since the probe shows that the rate can be offered at all", t)
 			}
 		}
 	}
@@ -260,29 +260,29 @@ func (p Preset) check() error {
 
 func (ph Phase) check() error {
 	if !identifier.MatchString(ph.ID) {
-		return fmt.Errorf("the id is not usable; write lower-case letters, digits, dots and dashes")
+		return fail.Input("the id is not usable").Try("write lower-case letters, digits, dots and dashes")
 	}
 	if ph.Kind != KindRate && ph.Kind != KindCeiling {
-		return fmt.Errorf("kind %q is unknown; write rate or ceiling", ph.Kind)
+		return fail.Input("kind %q is unknown", ph.Kind).Try("write rate or ceiling")
 	}
 	if ph.Window.Std() < MinWindow || ph.Window.Std() > MaxDuration {
-		return fmt.Errorf("window is %s; write %s to %s", ph.Window, MinWindow, Duration(MaxDuration))
+		return fail.Input("window is %s", ph.Window).Try("write %s to %s", MinWindow, Duration(MaxDuration))
 	}
 	if ph.Window%Duration(time.Second) != 0 {
-		return fmt.Errorf("window is %s; write whole seconds", ph.Window)
+		return fail.Input("window is %s", ph.Window).Try("write whole seconds")
 	}
 	if ph.Cooldown < 0 || ph.Cooldown.Std() > MaxDuration {
-		return fmt.Errorf("cooldown is %s; write 0s to %s", ph.Cooldown, Duration(MaxDuration))
+		return fail.Input("cooldown is %s", ph.Cooldown).Try("write 0s to %s", Duration(MaxDuration))
 	}
 	if ph.Repetitions < 1 || ph.Repetitions > MaxRepetitions {
-		return fmt.Errorf("repetitions is %d; write 1 to %d", ph.Repetitions, MaxRepetitions)
+		return fail.Input("repetitions is %d", ph.Repetitions).Try("write 1 to %d", MaxRepetitions)
 	}
 	if len(ph.Connections) == 0 {
-		return fmt.Errorf("it has no connections; write a list as in [16, 64]")
+		return fail.Input("it has no connections").Try("write a list as in [16, 64]")
 	}
 	for i, c := range ph.Connections {
 		if c < 1 || c > MaxConnections {
-			return fmt.Errorf("connections has %d; write 1 to %d", c, MaxConnections)
+			return fail.Input("connections has %d", c).Try("write 1 to %d", MaxConnections)
 		}
 		if slices.Contains(ph.Connections[:i], c) {
 			return fmt.Errorf("%d connections stand in the list twice", c)
@@ -295,11 +295,11 @@ func (ph Phase) check() error {
 		return fmt.Errorf("a rate phase needs targets, as in targets: {read: 1000}")
 	}
 	if ph.Kind == KindCeiling && len(ph.Targets) != 0 {
-		return fmt.Errorf("a ceiling phase has no targets; take them out")
+		return fail.Input("a ceiling phase has no targets").Try("take them out")
 	}
 	for _, s := range slices.Sorted(maps.Keys(ph.Targets)) {
 		if t := ph.Targets[s]; t < 1 || t > MaxTarget {
-			return fmt.Errorf("target of %s is %d; write requests per second, 1 to %d", s, t, MaxTarget)
+			return fail.Input("target of %s is %d", s, t).Try("write requests per second, 1 to %d", MaxTarget)
 		}
 	}
 	return nil
@@ -316,10 +316,10 @@ func (p Preset) checkSize(s Suite) error {
 		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(len(s.Scenarios))*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))
 	}
 	if windows > MaxWindows {
-		return fail.Input("preset %s makes %d windows, and a run has %d at most; write fewer repetitions or connections", p.Name, windows, MaxWindows)
+		return fail.Input("preset %s makes %d windows, and a run has %d at most", p.Name, windows, MaxWindows).Try("write fewer repetitions or connections")
 	}
 	if limit := MaxTime.Seconds(); seconds > limit {
-		return fail.Input("preset %s takes %.0f days, and a run takes %.0f at most; write shorter windows and pauses or fewer repetitions", p.Name, seconds/86400, limit/86400)
+		return fail.Input("preset %s takes %.0f days, and a run takes %.0f at most", p.Name, seconds/86400, limit/86400).Try("write shorter windows and pauses or fewer repetitions")
 	}
 	return nil
 }

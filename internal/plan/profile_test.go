@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 const root = "../.."
@@ -259,7 +260,7 @@ func wantInput(t *testing.T, err error, says string) {
 		}
 		return
 	}
-	if !fail.IsInput(err) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
+	if !fail.IsInput(err) || !strings.Contains(said.Err(err), says) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("error %q (input: %v) should be one line that says %q", err, fail.IsInput(err), says)
 	}
 }
@@ -277,7 +278,7 @@ func FuzzDecodeProfile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var p Profile
 		if err := decodeYAML("f.yaml", []byte(text), &p); err != nil {
-			if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+			if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 				t.Fatalf("not one sentence about the input: %q", err)
 			}
 		} else if p.check() == nil {

@@ -66,18 +66,18 @@ func (p Profile) Resolve(m Machine) (Profile, error) {
 		highest = max(highest, last)
 	}
 	if there := JoinCPUs(m.cores()...).List(); len(there) == 0 || highest > there[len(there)-1] {
-		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d; give Docker more CPUs or take PROFILE=small", p.Name, highest, highest+1, m.CPUs)
+		return Profile{}, fail.Input("profile %s needs CPUs up to number %d, which is %d CPUs, and the engine has %d", p.Name, highest, highest+1, m.CPUs).Try("give Docker more CPUs or take PROFILE=small")
 	}
 	var memory Bytes
 	for _, role := range Roles() {
 		size := p.Roles[role].Memory
 		if int64(size) > m.MemoryBytes { // before the sum, which it might overflow
-			return Profile{}, fail.Input("profile %s gives role %s %.1f GiB of memory and the engine has %.1f GiB; give Docker more memory or take PROFILE=small", p.Name, role, gib(int64(size)), gib(m.MemoryBytes))
+			return Profile{}, fail.Input("profile %s gives role %s %.1f GiB of memory and the engine has %.1f GiB", p.Name, role, gib(int64(size)), gib(m.MemoryBytes)).Try("give Docker more memory or take PROFILE=small")
 		}
 		memory += size
 	}
 	if int64(memory) > m.MemoryBytes {
-		return Profile{}, fail.Input("profile %s needs %.1f GiB of memory and the engine has %.1f GiB; give Docker more memory or take PROFILE=small", p.Name, gib(int64(memory)), gib(m.MemoryBytes))
+		return Profile{}, fail.Input("profile %s needs %.1f GiB of memory and the engine has %.1f GiB", p.Name, gib(int64(memory)), gib(m.MemoryBytes)).Try("give Docker more memory or take PROFILE=small")
 	}
 	return p, nil
 }
@@ -143,7 +143,7 @@ func publishedMemory(r Role) Bytes {
 func (p Profile) highestCPU(role Role) (int, error) {
 	cpus := p.Roles[role].CPUs.List()
 	if len(cpus) == 0 {
-		return 0, fail.Input("profile %s: role %s has no CPUs; write cpus: \"0-3\" or cpus: auto", p.Name, role)
+		return 0, fail.Input("profile %s: role %s has no CPUs", p.Name, role).Try("write cpus: \"0-3\" or cpus: auto")
 	}
 	return cpus[len(cpus)-1], nil
 }
@@ -199,7 +199,7 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 	}{{"candidate", sel.Candidates, candidates}, {"scenario", sel.Scenarios, scenarios}, {"phase", sel.Phases, phases}} {
 		for _, w := range c.wants {
 			if !slices.Contains(c.have, w) {
-				return Suite{}, Preset{}, fail.Input("there is no %s %q; take from %s", c.what, w, strings.Join(c.have, ", "))
+				return Suite{}, Preset{}, fail.Input("there is no %s %q", c.what, w).Try("take from %s", strings.Join(c.have, ", "))
 			}
 		}
 	}
@@ -213,14 +213,14 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 		}
 		for id := range ph.Targets {
 			if !slices.Contains(scenarios, id) {
-				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has a target for scenario %q, which the suite %s does not have; take from %s", ph.ID, p.Name, id, s.Name, strings.Join(scenarios, ", "))
+				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has a target for scenario %q, which the suite %s does not have", ph.ID, p.Name, id, s.Name).Try("take from %s", strings.Join(scenarios, ", "))
 			}
 		}
 		targets := map[string]int{}
 		for _, sc := range s.Scenarios {
 			t, ok := ph.Targets[sc.ID]
 			if !ok {
-				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has no target for scenario %q; add one under targets or leave the scenario out with SCENARIOS", ph.ID, p.Name, sc.ID)
+				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has no target for scenario %q", ph.ID, p.Name, sc.ID).Try("add one under targets or leave the scenario out with SCENARIOS")
 			}
 			targets[sc.ID] = t
 		}

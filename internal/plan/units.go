@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/docker/go-units"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // Std returns the duration as the standard library's type.
@@ -34,7 +36,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is not a duration; %s", text, d.form())
+		return fail.Input("%q is not a duration", text).Try("%s", d.form())
 	}
 	*d = Duration(v)
 	return nil
@@ -68,7 +70,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	s := string(text)
 	v, err := units.RAMInBytes(s)
 	if err != nil || v < 0 || strings.TrimSpace(s) != s {
-		return fmt.Errorf("%q is not a size; write it with its unit, as in 512MiB or 2GiB", text)
+		return fail.Input("%q is not a size", text).Try("write it with its unit, as in 512MiB or 2GiB")
 	}
 	*b = Bytes(v)
 	return nil
@@ -88,7 +90,7 @@ func (b *Bytes) fromYAML(text string) error {
 		return fmt.Errorf("%w, or auto", err)
 	}
 	if *b == 0 {
-		return fmt.Errorf("%q is no memory at all; %s", text, b.form())
+		return fail.Input("%q is no memory at all", text).Try("%s", b.form())
 	}
 	return nil
 }

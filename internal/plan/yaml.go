@@ -38,13 +38,13 @@ func decodeYAML(path string, text []byte, into any) error {
 	if err != nil {
 		var at yaml.Error
 		if !errors.As(err, &at) {
-			return fail.Input("%s: %s; correct the file", path, oneLine(err.Error()))
+			return fail.In(path, "%s", oneLine(err.Error())).Try("correct the file")
 		}
 		line := 0
 		if t := at.GetToken(); t != nil && t.Position != nil {
 			line = t.Position.Line
 		}
-		return fail.Input("%s:%d: %s; correct that line", path, line, oneLine(at.GetMessage()))
+		return fail.In(fail.At(path, line), "%s", oneLine(at.GetMessage())).Try("correct that line")
 	}
 	d := &decoder{path: path, anchors: map[string]ast.Node{}}
 	var body ast.Node
@@ -54,12 +54,12 @@ func decodeYAML(path string, text []byte, into any) error {
 			continue
 		}
 		if body != nil {
-			return d.fail(doc.Body, "", "a second document begins after ---; write one document in a file")
+			return d.fail(doc.Body, "", "a second document begins after ---").Try("write one document in a file")
 		}
 		body = doc.Body
 	}
 	if body == nil {
-		return fail.Input("%s is empty or holds nothing but comments; see %s/ for files to start from", path, profileDir)
+		return fail.Input("%s is empty or holds nothing but comments", path).Try("see %s/ for files to start from", profileDir)
 	}
 	return d.decode(body, reflect.ValueOf(into).Elem(), "")
 }
@@ -72,7 +72,7 @@ type decoder struct {
 	nodes   int
 }
 
-func (d *decoder) fail(n ast.Node, key, format string, args ...any) error {
+func (d *decoder) fail(n ast.Node, key, format string, args ...any) *fail.Error {
 	where := d.path
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		where = fmt.Sprintf("%s:%d", d.path, t.Position.Line)
@@ -80,7 +80,7 @@ func (d *decoder) fail(n ast.Node, key, format string, args ...any) error {
 	if key != "" {
 		where += ": " + key
 	}
-	return fail.Input("%s: %s", where, oneLine(fmt.Sprintf(format, args...)))
+	return fail.In(where, format, args...)
 }
 
 // plain follows aliases and takes anchors off. done is to be called when the
@@ -90,7 +90,7 @@ func (d *decoder) plain(n ast.Node, key string) (_ ast.Node, done func(), _ erro
 	done = func() {}
 	for {
 		if d.nodes++; d.nodes > maxNodes {
-			return nil, nil, d.fail(n, key, "the file holds more than %d values with its aliases followed; write fewer", maxNodes)
+			return nil, nil, d.fail(n, key, "the file holds more than %d values with its aliases followed", maxNodes).Try("write fewer")
 		}
 		switch x := n.(type) {
 		case *ast.AnchorNode:
@@ -102,13 +102,13 @@ func (d *decoder) plain(n ast.Node, key string) (_ ast.Node, done func(), _ erro
 			name := x.Value.GetToken().Value
 			target, ok := d.anchors[name]
 			if !ok {
-				return nil, nil, d.fail(n, key, "there is no anchor &%s above; write the value itself", name)
+				return nil, nil, d.fail(n, key, "there is no anchor &%s above", name).Try("write the value itself")
 			}
 			n = target
 		case *ast.TagNode:
-			return nil, nil, d.fail(n, key, "the tag %s is not understood; leave it out", x.GetToken().Value)
+			return nil, nil, d.fail(n, key, "the tag %s is not understood", x.GetToken().Value).Try("leave it out")
 		case *ast.NullNode, nil:
-			return nil, nil, d.fail(n, "", "%s has no value; write one, or leave the key out", subject(key))
+			return nil, nil, d.fail(n, "", "%s has no value", subject(key)).Try("write one, or leave the key out")
 		default:
 			return n, done, nil
 		}
@@ -128,14 +128,16 @@ func (d *decoder) decode(n ast.Node, to reflect.Value, key string) error {
 	if v, ok := to.Addr().Interface().(yamlText); ok {
 		text, ok := scalar(n)
 		if !ok {
-			return d.fail(n, "", "%s is %s; %s", subject(key), describe(n), v.form())
+			return d.fail(n, "", "%s is %s", subject(key), describe(n)).Try("%s", v.form())
 		}
 		if err := v.fromYAML(text); err != nil {
-			return d.fail(n, key, "%v", err)
+			return d.fail(n, key, "%w", err)
 		}
 		return nil
 	}
-	wrong := func(remedy string) error { return d.fail(n, "", "%s is %s; %s", subject(key), describe(n), remedy) }
+	wrong := func(remedy string) error {
+		return d.fail(n, "", "%s is %s", subject(key), describe(n)).Try("%s", remedy)
+	}
 	switch to.Kind() {
 	case reflect.Struct, reflect.Map:
 		m, ok := n.(ast.MapNode)
@@ -216,7 +218,7 @@ func (d *decoder) entry(e entry, to reflect.Value, key string) error {
 		}
 		known = append(known, field)
 	}
-	return d.fail(e.at, key, "unknown field %q; the fields here are %s", e.key, strings.Join(known, ", "))
+	return d.fail(e.at, key, "unknown field %q", e.key).Try("the fields here are %s", strings.Join(known, ", "))
 }
 
 type entry struct {
@@ -245,7 +247,7 @@ func (d *decoder) entries(m ast.MapNode, key string) ([]entry, error) {
 		case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
 			add(entry{k, k.GetToken().Value, it.Value()})
 		default:
-			return nil, d.fail(k, key, "the key is not a plain word; write one as in name: value")
+			return nil, d.fail(k, key, "the key is not a plain word").Try("write one as in name: value")
 		}
 	}
 	for len(merges) > 0 {
@@ -266,7 +268,7 @@ func (d *decoder) entries(m ast.MapNode, key string) ([]entry, error) {
 				add(e)
 			}
 		default:
-			return nil, d.fail(n, key, "<<: takes the keys of another mapping; write it as in <<: *anchor")
+			return nil, d.fail(n, key, "<<: takes the keys of another mapping").Try("write it as in <<: *anchor")
 		}
 		done()
 	}

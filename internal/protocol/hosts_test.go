@@ -15,6 +15,7 @@ import (
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/cgtest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func gateOf(t *testing.T, w store.WindowResult, name string) store.Gate {
@@ -294,7 +295,7 @@ func TestWhatIsLeftOfABrokenWindow(t *testing.T) {
 	w := r.Plan.Blocks[0].Windows[0]
 	lab.fail = map[string]error{"measure " + w.Candidate + " auth c256": errors.New("host db does not answer")}
 	lab.hosts = func(_ int, m *Measurement) { m.OHA[0], m.CGroup[1].Lines = nil, nil }
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "host db does not answer") {
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "host db does not answer") {
 		t.Fatalf("run ended with %v", err)
 	}
 	a := journal.Attempts(w)
@@ -304,15 +305,15 @@ func TestWhatIsLeftOfABrokenWindow(t *testing.T) {
 	// Without an error of the lab a generator that left nothing is one.
 	lab.fail = nil
 	lab.hosts = func(_ int, m *Measurement) { m.OHA[1] = nil }
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "load generator 2 of 2 left no output") {
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "load generator 2 of 2 left no output") {
 		t.Errorf("run ended with %v", err)
 	}
 	lab.hosts = func(_ int, m *Measurement) { m.CGroup[2].Host = "db" }
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "two hosts of the lab are called db") {
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "two hosts of the lab are called db") {
 		t.Errorf("run ended with %v", err)
 	}
 	lab.hosts = func(_ int, m *Measurement) { m.CGroup = nil }
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "no samples of the app's host") {
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "no samples of the app's host") {
 		t.Errorf("run ended with %v", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestPlanIsDrawnFromTheSeed(t *testing.T) {
@@ -312,7 +313,7 @@ func TestBrokenWindow(t *testing.T) {
 	lab.fail = map[string]error{"measure " + w.Candidate + " read c256": errors.New("the load generator was killed for memory")}
 	err := r.Run(context.Background())
 	var incomplete *Incomplete
-	if !errors.As(err, &incomplete) || incomplete.Ended || !strings.HasPrefix(err.Error(), "4 of 24 windows were not measured: block rate/") || !strings.Contains(err.Error(), "killed for memory") {
+	if !errors.As(err, &incomplete) || incomplete.Ended || !strings.HasPrefix(said.Err(err), "4 of 24 windows were not measured: block rate/") || !strings.Contains(said.Err(err), "killed for memory") {
 		t.Fatalf("run ended with %v", err)
 	}
 	if incomplete.Missing != 4 || r.Finished() != r.Plan.Windows()-4 { // read and write, in both repetitions
@@ -336,7 +337,7 @@ func TestEverythingBreaks(t *testing.T) {
 	r, lab, journal := setup(t)
 	lab.fail = map[string]error{"database": errors.New("no space left on device")}
 	var incomplete *Incomplete
-	if err := r.Run(context.Background()); !errors.As(err, &incomplete) || !incomplete.Ended || incomplete.Missing != r.Plan.Windows() || !strings.Contains(err.Error(), "no space left") {
+	if err := r.Run(context.Background()); !errors.As(err, &incomplete) || !incomplete.Ended || incomplete.Missing != r.Plan.Windows() || !strings.Contains(said.Err(err), "no space left") {
 		t.Errorf("run ended with %v", err)
 	}
 	if n := count(lab.calls, "database"); n != MaxBroken {
@@ -367,7 +368,7 @@ func TestNothingCanBeWritten(t *testing.T) {
 	r.Journal = &fullJournal{journal, 3}
 	err := r.Run(context.Background())
 	var incomplete *Incomplete
-	if err == nil || errors.As(err, &incomplete) || !strings.Contains(err.Error(), "no space left") || lab.measured != 1 {
+	if err == nil || errors.As(err, &incomplete) || !strings.Contains(said.Err(err), "no space left") || lab.measured != 1 {
 		t.Errorf("run ended with %v after %d windows", err, lab.measured)
 	}
 }
@@ -391,7 +392,7 @@ func TestCandidateNeverReady(t *testing.T) {
 	c := r.Plan.Blocks[0].Candidate
 	lab.fail = map[string]error{"start " + c: &StartError{Candidate: c, Log: []byte("no such file\n"), Err: errors.New(c + " did not become ready")}}
 	err := r.Run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), "did not become ready") {
+	if err == nil || !strings.Contains(said.Err(err), "did not become ready") {
 		t.Fatalf("run ended with %v", err)
 	}
 	if string(journal.raw["raw/rate/"+c+"_r"+"1_n1.log"]) != "no such file\n" {
@@ -405,7 +406,7 @@ func TestCandidateNeverReady(t *testing.T) {
 func TestWarmUpWithoutAnswers(t *testing.T) {
 	r, lab, _ := setup(t)
 	lab.oha = []byte(strings.ReplaceAll(string(lab.oha), `"201": `, `"500": `))
-	if err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "no 2xx answer") {
+	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "no 2xx answer") {
 		t.Errorf("run ended with %v", err)
 	}
 }

@@ -37,13 +37,13 @@ type Options struct {
 // Check refuses a format or a table that does not exist.
 func (o Options) Check() error {
 	if !slices.Contains(Formats, o.Format) {
-		return fail.Input("there is no report format %q; take from %s", o.Format, strings.Join(Formats, ", "))
+		return fail.Input("there is no report format %q", o.Format).Try("take from %s", strings.Join(Formats, ", "))
 	}
 	if o.Table != "" && o.Format != "csv" {
-		return fail.Input("a single table is chosen for CSV only; add --format csv or leave out --table")
+		return fail.Input("a single table is chosen for CSV only").Try("add %s or leave out %s", fail.Setting("format").To("csv"), fail.Setting("table"))
 	}
 	if o.Table != "" && !slices.Contains(CSVTables, o.Table) {
-		return fail.Input("there is no table %q; take from %s", o.Table, strings.Join(CSVTables, ", "))
+		return fail.Input("there is no table %q", o.Table).Try("take from %s", strings.Join(CSVTables, ", "))
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func Save(dir string, d Document) error {
 func Replace(name string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(name), ".report-")
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail.Input("%s: there is no such folder; make it first", filepath.Dir(name))
+		return fail.In(filepath.Dir(name), "there is no such folder").Try("make it first")
 	}
 	if err != nil {
 		return fmt.Errorf("writing the report %s: %w", name, err)

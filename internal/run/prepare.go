@@ -106,7 +106,7 @@ func Prepare(ctx context.Context, o Options, offline bool) (*Prepared, error) {
 		return nil, err
 	}
 	if p.Profile.Cloud != nil {
-		return nil, fail.Input("profile %s is for machines of its own; measure on them with `percore cloud run --profile %s`, or take another profile", o.Profile, o.Profile)
+		return nil, fail.Input("profile %s is for machines of its own", o.Profile).Try("measure on them with %s, or take another profile", fail.Call("cloud run", fail.Setting("profile").To(o.Profile)))
 	}
 	machine, err := p.machine(ctx, offline)
 	if err != nil {
@@ -134,7 +134,7 @@ func PrepareFor(o Options, machines map[plan.Role]plan.Machine) (*Prepared, erro
 		return nil, err
 	}
 	if p.Profile.Cloud == nil {
-		return nil, fail.Input("profile %s describes one engine; take one with a cloud section, such as aws-graviton or a file like profiles/hosts.yaml, or measure with `percore run`", o.Profile)
+		return nil, fail.Input("profile %s describes one engine", o.Profile).Try("take one with a cloud section, such as aws-graviton or a file like profiles/hosts.yaml, or measure with %s", fail.Call("run"))
 	}
 	return p, p.choose(suite, func() (err error) { p.Profile, err = p.Profile.ResolveHosts(machines); return err })
 }

@@ -75,7 +75,7 @@ func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err e
 	was := st.Run()
 	for _, name := range slices.Sorted(maps.Keys(now.Images)) {
 		if old := was.Images[name]; old != now.Images[name] {
-			return fail.Input("run %s cannot be carried on: image %s was %s and is %s now, so its sources have changed; undo the change, or start a new run", was.ID, name, old, now.Images[name])
+			return fail.Input("run %s cannot be carried on: image %s was %s and is %s now, so its sources have changed", was.ID, name, old, now.Images[name]).Try("undo the change, or start a new run")
 		}
 	}
 	return b.measure(ctx, st, "resume")
@@ -577,7 +577,7 @@ func (b *bench) verify(ctx context.Context, done map[string]bool, keep func(stor
 		b.console.Printf("contract: the candidates differ in %s", d)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%s failed the contract check, and what breaks the contract may not be measured; mend it, or leave it out with --candidates", strings.Join(failed, ", "))
+		return fail.Work("%s failed the contract check, and what breaks the contract may not be measured", strings.Join(failed, ", ")).Try("mend it, or leave it out with %s", fail.Setting("candidates"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // TestShares: a load that cannot be spread is refused with the plan, and not by
@@ -40,7 +41,7 @@ func TestShares(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", c.new, err)
 			}
-		} else if !fail.IsInput(err) || !strings.Contains(err.Error(), c.says) {
+		} else if !fail.IsInput(err) || !strings.Contains(said.Err(err), c.says) {
 			t.Errorf("%s: %v", c.new, err)
 		}
 	}

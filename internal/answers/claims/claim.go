@@ -166,15 +166,15 @@ func Read(path string) ([]Claim, error) {
 func Parse(name string, data []byte) ([]Claim, error) {
 	var f fileSyntax
 	if len(data) > maxFile {
-		return nil, fail.Input("%s: %d bytes are too many for claims; split the file", name, len(data))
+		return nil, fail.In(name, "%d bytes are too many for claims", len(data)).Try("split the file")
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
 	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
 		text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-		return nil, fail.Input("%s: %s; docs/claims.md shows how a claim is written", name, text)
+		return nil, fail.In(name, "%s", text).Try("docs/claims.md shows how a claim is written")
 	}
 	if len(f.Claims) == 0 {
-		return nil, fail.Input("%s: there are no claims in it; docs/claims.md shows how one is written", name)
+		return nil, fail.In(name, "there are no claims in it").Try("docs/claims.md shows how one is written")
 	}
 	values := make(printed, len(f.Printed))
 	unused := make(map[figures.Key]bool, len(f.Printed))
@@ -187,7 +187,7 @@ func Parse(name string, data []byte) ([]Claim, error) {
 			err = errors.New("it stands there twice")
 		}
 		if err != nil {
-			return nil, fail.Input("%s: printed: %s: %w; docs/claims.md shows how it is written", name, oneLine(text), err)
+			return nil, fail.In(name, "printed: %s: %w", oneLine(text), err).Try("docs/claims.md shows how it is written")
 		}
 		values[k], unused[k] = v, true
 	}
@@ -196,11 +196,11 @@ func Parse(name string, data []byte) ([]Claim, error) {
 	for i, c := range f.Claims {
 		list, err := c.expand(maxClaims - len(all))
 		if err != nil {
-			return nil, fail.Input("%s: claim %d (%s): %w; docs/claims.md shows how a claim is written", name, i+1, oneLine(c.ID), err)
+			return nil, fail.In(name, "claim %d (%s): %w", i+1, oneLine(c.ID), err).Try("docs/claims.md shows how a claim is written")
 		}
 		for _, e := range list {
 			if seen[e.ID] {
-				return nil, fail.Input("%s: claim %d: the id %q stands in the file twice; give one of them another", name, i+1, e.ID)
+				return nil, fail.In(name, "claim %d: the id %q stands in the file twice", i+1, e.ID).Try("give one of them another")
 			}
 			seen[e.ID] = true
 			e.printed = values
@@ -212,7 +212,7 @@ func Parse(name string, data []byte) ([]Claim, error) {
 	}
 	for _, text := range slices.Sorted(maps.Keys(f.Printed)) {
 		if k, _ := figures.ParseKey(text); unused[k] {
-			return nil, fail.Input("%s: printed: no claim rests on %s; correct its name or take it out", name, k)
+			return nil, fail.In(name, "printed: no claim rests on %s", k).Try("correct its name or take it out")
 		}
 	}
 	return all, nil
@@ -234,14 +234,14 @@ func (c claimSyntax) expand(room int) ([]Claim, error) {
 			return nil, fmt.Errorf("for %s has no values", name)
 		}
 		if !isName(name) {
-			return nil, fmt.Errorf("%q cannot be a variable; take letters", name)
+			return nil, fail.Input("%q cannot be a variable", name).Try("take letters")
 		}
 		if !strings.Contains(c.ID, "$"+name) {
 			return nil, fmt.Errorf("the id must hold $%s, or its claims have one id", name)
 		}
 		for _, other := range names {
 			if strings.HasPrefix(name, other) || strings.HasPrefix(other, name) {
-				return nil, fmt.Errorf("one of the variables %s and %s begins like the other; rename one", other, name)
+				return nil, fail.Input("one of the variables %s and %s begins like the other", other, name).Try("rename one")
 			}
 		}
 		names = append(names, name)
@@ -285,7 +285,7 @@ func (c claimSyntax) build(fill func(string) string) (Claim, error) {
 	claim := Claim{ID: fill(c.ID), Says: strings.TrimSpace(fill(c.Says)), Study: c.Study, Kind: c.Kind}
 	switch {
 	case claim.ID == "" || strings.ContainsAny(claim.ID, " \t\r\n$"):
-		return claim, fmt.Errorf("%q cannot be an id; take letters, digits and dashes", claim.ID)
+		return claim, fail.Input("%q cannot be an id", claim.ID).Try("take letters, digits and dashes")
 	case claim.Says == "":
 		return claim, errors.New("says must hold a sentence")
 	case strings.Contains(claim.Says, "$"):
@@ -293,7 +293,7 @@ func (c claimSyntax) build(fill func(string) string) (Claim, error) {
 	case c.Study == "":
 		return claim, errors.New("study must name a study")
 	case c.Kind.Basis() == "":
-		return claim, fmt.Errorf("%q is no kind of claim; take absolute, ratio, order or identity", c.Kind)
+		return claim, fail.Input("%q is no kind of claim", c.Kind).Try("take absolute, ratio, order or identity")
 	case c.Rule == nil:
 		return claim, errors.New("a rule must be written")
 	}
@@ -459,7 +459,7 @@ func (r ruleSyntax) parts(fill func(string) string, depth int) ([]Part, error) {
 			by = 1
 		}
 		if !(by >= 1) || math.IsInf(by, 0) {
-			return nil, fmt.Errorf("an order by %v cannot be; take a factor from 1", by)
+			return nil, fail.Input("an order by %v cannot be", by).Try("take a factor from 1")
 		}
 		if len(r.Order.Values) < 2 {
 			return nil, errors.New("an order needs at least two values")
@@ -510,7 +510,7 @@ func (r ruleSyntax) parts(fill func(string) string, depth int) ([]Part, error) {
 
 func tolerance(t float64) error {
 	if !(t >= 0 && t < 1) {
-		return fmt.Errorf("a tolerance of %v cannot be; write 0.1 for 10 %%", t)
+		return fail.Input("a tolerance of %v cannot be", t).Try("write 0.1 for 10 %%")
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 	data "github.com/percore/percore/results/published"
 )
 
@@ -215,7 +216,7 @@ func TestPrintedFigures(t *testing.T) {
 		"no figure": "{s: 1}", "negative": "{s/p/m/go/r: -1}", "not used": "{s/p/m/other/r: 1}", "words": "{s/p/m/go/r: many}",
 		"infinite": "{s/p/m/go/r: .inf}", "twice": "{s/p/m/go/r: 1, s/p/m/go/r: 2}",
 	} {
-		if _, err := Parse("c.yaml", []byte("printed: "+lines+"\n"+good)); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+		if _, err := Parse("c.yaml", []byte("printed: "+lines+"\n"+good)); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -276,7 +277,7 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: nothing was changed", name)
 		}
 		_, err := Parse("c.yaml", []byte(text))
-		if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "c.yaml") {
+		if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") || !strings.HasPrefix(said.Err(err), "c.yaml") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

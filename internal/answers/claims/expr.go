@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/percore/percore/internal/answers/figures"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // Expr is a product of figures and numbers, some of them inverted: "A * B / C".
@@ -34,7 +36,7 @@ func ParseExpr(s string) (Expr, error) {
 	e := Expr{Text: strings.Join(strings.Fields(s), " ")}
 	fields := strings.Fields(s)
 	if len(fields) == 0 {
-		return e, errors.New("an expression is empty; name a figure")
+		return e, fail.Input("an expression is empty").Try("name a figure")
 	}
 	if len(fields) > 2*maxFactors-1 {
 		return e, fmt.Errorf("%q has more than %d factors", e.Text, maxFactors)
@@ -54,7 +56,7 @@ func ParseExpr(s string) (Expr, error) {
 		}
 		if n, err := strconv.ParseFloat(f, 64); err == nil {
 			if !(n > 0) || math.IsInf(n, 0) {
-				return e, fmt.Errorf("%q: the number %s cannot be; take one above zero", e.Text, f)
+				return e, fail.Input("%q: the number %s cannot be", e.Text, f).Try("take one above zero")
 			}
 			e.factors = append(e.factors, factor{number: n, inverse: inverse})
 			continue

@@ -146,11 +146,11 @@ var shown = []struct{ phase, metric string }{
 // Compare compares sets with the first of them. It needs two at least.
 func Compare(sets ...*figures.Set) (Report, error) {
 	if len(sets) < 2 {
-		return Report{}, fail.Input("a comparison needs at least two runs; name another, or published")
+		return Report{}, fail.Input("a comparison needs at least two runs").Try("name another, or published")
 	}
 	for _, s := range sets[1:] {
 		if s.Suite != sets[0].Suite {
-			return Report{}, fail.Input("%s measured the suite %q and %s %q; compare runs of one suite", sets[0].Name, sets[0].Suite, s.Name, s.Suite)
+			return Report{}, fail.Input("%s measured the suite %q and %s %q", sets[0].Name, sets[0].Suite, s.Name, s.Suite).Try("compare runs of one suite")
 		}
 	}
 	r := Report{Schema: Schema, Sets: sets, Labels: labels(sets), Mismatches: mismatches(sets)}

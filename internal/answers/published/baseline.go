@@ -71,22 +71,22 @@ func Parse(name string, data []byte) (Study, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
 	if err := dec.Decode(&s); err != nil {
 		if errors.Is(err, io.EOF) {
-			return s, fail.Input("%s: the file is empty; copy it again from the sources of percore", name)
+			return s, fail.In(name, "the file is empty").Try("copy it again from the sources of percore")
 		}
-		return s, fail.Input("%s: %s; correct the file or copy it again from the sources of percore", name, oneLine(err))
+		return s, fail.In(name, "%s", oneLine(err)).Try("correct the file or copy it again from the sources of percore")
 	}
 	if s.ID == "" || s.Suite == "" || len(s.Figures) == 0 {
-		return s, fail.Input("%s: a study needs study, suite and figures; write all three", name)
+		return s, fail.In(name, "a study needs study, suite and figures").Try("write all three")
 	}
 	seen := map[figures.Key]bool{}
 	for i, g := range s.Figures {
 		list, err := g.flatten(s.Suite)
 		if err != nil {
-			return s, fail.Input("%s: figures %d (%s): %w; correct the file", name, i+1, g.Source, err)
+			return s, fail.In(name, "figures %d (%s): %w", i+1, g.Source, err).Try("correct the file")
 		}
 		for _, f := range list {
 			if seen[f.Key] {
-				return s, fail.Input("%s: figures %d (%s): %s stands in the file twice; take one out", name, i+1, g.Source, f.Key)
+				return s, fail.In(name, "figures %d (%s): %s stands in the file twice", i+1, g.Source, f.Key).Try("take one out")
 			}
 			seen[f.Key] = true
 		}
@@ -185,7 +185,7 @@ func set(k *figures.Key, axis, value string) error {
 			k.Connections = n
 		}
 	default:
-		return fmt.Errorf("%q is no axis; take %s", axis, strings.Join(axes, ", "))
+		return fail.Input("%q is no axis", axis).Try("take %s", strings.Join(axes, ", "))
 	}
 	return nil
 }
@@ -301,14 +301,14 @@ func Open(name string) (*figures.Set, error) {
 		}
 		for _, f := range s.List() {
 			if other := from[f.Key]; other != "" {
-				return nil, fail.Input("%s: %s stands in %s too; take one of them out", n, f.Key, other)
+				return nil, fail.In(n, "%s stands in %s too", f.Key, other).Try("take one of them out")
 			}
 			from[f.Key] = n
 		}
 		all = append(all, s)
 	}
 	if len(all) == 0 {
-		return nil, fail.Input("%s: there is no study in this folder; name one like results/published", name)
+		return nil, fail.In(name, "there is no study in this folder").Try("name one like results/published")
 	}
 	set := SetOf(all)
 	set.Name = name

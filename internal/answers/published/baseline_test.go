@@ -14,6 +14,7 @@ import (
 
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 	"github.com/percore/percore/results/published"
 )
 
@@ -176,7 +177,7 @@ func TestBadFiles(t *testing.T) {
 		"cores zero":    strings.Replace(good, "[candidate], values: {go: 1}", "[cores], values: {0: 1}", 1),
 	} {
 		_, err := Parse("x.yaml", []byte(text))
-		if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "x.yaml") {
+		if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") || !strings.HasPrefix(said.Err(err), "x.yaml") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -208,11 +209,11 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	second := write("b.yml", strings.Replace(good, "study: s", "study: t", 1))
-	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), second) || !strings.Contains(err.Error(), file) {
+	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(said.Err(err), second) || !strings.Contains(said.Err(err), file) {
 		t.Errorf("a figure in two files: %v", err)
 	}
 	write("b.yml", "study: [")
-	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), second) {
+	if _, err := Open(dir); !fail.IsInput(err) || !strings.Contains(said.Err(err), second) {
 		t.Errorf("a broken file: %v", err)
 	}
 	// A whole copy of the shipped files is the shipped set under another name.

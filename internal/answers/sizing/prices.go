@@ -84,7 +84,7 @@ func ReadPrices(path string) (Prices, error) {
 func ParsePrices(name string, data []byte) (Prices, error) {
 	var p Prices
 	bad := func(format string, args ...any) (Prices, error) {
-		return Prices{}, fail.Input("%s: %s; write it like results/published/%s", name, fmt.Sprintf(format, args...), published.PricesFile)
+		return Prices{}, fail.In(name, "%s", fmt.Sprintf(format, args...)).Try("write it like results/published/%s", published.PricesFile)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
 	if err := dec.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
@@ -166,12 +166,12 @@ func (p Prices) Regions() []string {
 func (p Prices) Find(instance, region string) (Instance, float64, error) {
 	i, ok := p.Instances[instance]
 	if !ok {
-		return i, 0, fail.Input("the price table has no instance type %q; take one of %s, or give --prices a table that has it", instance, strings.Join(slices.Sorted(maps.Keys(p.Instances)), ", "))
+		return i, 0, fail.Input("the price table has no instance type %q", instance).Try("take one of %s, or give %s a table that has it", strings.Join(slices.Sorted(maps.Keys(p.Instances)), ", "), fail.Setting("prices"))
 	}
 	price, ok := i.PerHour[region]
 	if !ok {
 		known := slices.Sorted(maps.Keys(i.PerHour))
-		return i, 0, fail.Input("the price table has no price of %s in region %q; take one of %s, or give --prices a table that has it", instance, region, strings.Join(known, ", "))
+		return i, 0, fail.Input("the price table has no price of %s in region %q", instance, region).Try("take one of %s, or give %s a table that has it", strings.Join(known, ", "), fail.Setting("prices"))
 	}
 	return i, price, nil
 }

@@ -112,30 +112,30 @@ func ParseMix(s string) (map[string]float64, error) {
 	mix := map[string]float64{}
 	const form = "write it as read=0.5,write=0.5"
 	if strings.TrimSpace(s) == "" {
-		return nil, fail.Input("the mix is empty; %s", form)
+		return nil, fail.Input("the mix is empty").Try("%s", form)
 	}
 	total := 0.0
 	for _, part := range strings.Split(s, ",") {
 		name, text, ok := strings.Cut(part, "=")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {
-			return nil, fail.Input("mix %q: %q is not a scenario with its share; %s", s, part, form)
+			return nil, fail.Input("mix %q: %q is not a scenario with its share", s, part).Try("%s", form)
 		}
 		if _, twice := mix[name]; twice {
-			return nil, fail.Input("mix %q: %s stands in it twice; add its shares up", s, name)
+			return nil, fail.Input("mix %q: %s stands in it twice", s, name).Try("add its shares up")
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fail.Input("mix %q: %q is not a number; %s", s, text, form)
+			return nil, fail.Input("mix %q: %q is not a number", s, text).Try("%s", form)
 		}
 		if v < 0 || v > 1 {
-			return nil, fail.Input("mix %q: the share %s of %s is not between 0 and 1; %s", s, strings.TrimSpace(text), name, form)
+			return nil, fail.Input("mix %q: the share %s of %s is not between 0 and 1", s, strings.TrimSpace(text), name).Try("%s", form)
 		}
 		mix[name] = v
 		total += v
 	}
 	if math.Abs(total-1) > 0.001+1e-9 {
-		return nil, fail.Input("mix %q: the shares add up to %.4g and not to 1; %s", s, total, form)
+		return nil, fail.Input("mix %q: the shares add up to %.4g and not to 1", s, total).Try("%s", form)
 	}
 	for name := range mix {
 		mix[name] /= total
@@ -154,21 +154,21 @@ const (
 func (r Request) Check() error {
 	switch {
 	case math.IsNaN(r.Rate) || math.IsInf(r.Rate, 0) || r.Rate <= 0:
-		return fail.Input("a rate of %v requests per second cannot be planned for; give --rate a number above zero", r.Rate)
+		return fail.Input("there is no plan for a rate of %v requests per second", r.Rate).Try("give %s a number above zero", fail.Setting("rate"))
 	case r.Rate < leastRate:
-		return fail.Input("a rate of %v requests per second keeps no machine busy; give --rate a number from %v", r.Rate, leastRate)
+		return fail.Input("a rate of %v requests per second keeps no machine busy", r.Rate).Try("give %s a number from %v", fail.Setting("rate"), leastRate)
 	case r.Rate > greatestRate:
-		return fail.Input("a rate of %v requests per second is beyond any machine; give --rate a smaller one", r.Rate)
+		return fail.Input("a rate of %v requests per second is beyond any machine", r.Rate).Try("give %s a smaller one", fail.Setting("rate"))
 	case math.IsNaN(r.Headroom) || r.Headroom < 0:
-		return fail.Input("a headroom of %v cannot be; give --headroom a share from 0 to %v", r.Headroom, greatestHeadroom)
+		return fail.Input("a headroom of %v makes no sense", r.Headroom).Try("give %s a share from 0 to %v", fail.Setting("headroom"), greatestHeadroom)
 	case r.Headroom > greatestHeadroom:
-		return fail.Input("a headroom of %v leaves nothing to work with; give --headroom a share from 0 to %v", r.Headroom, greatestHeadroom)
+		return fail.Input("a headroom of %v leaves nothing to work with", r.Headroom).Try("give %s a share from 0 to %v", fail.Setting("headroom"), greatestHeadroom)
 	case r.Hardware != 0 && !(r.Hardware >= leastHardware && r.Hardware <= greatestHardware):
-		return fail.Input("a hardware factor of %v cannot be; give --hardware-factor a number from %v to %v", r.Hardware, leastHardware, float64(greatestHardware))
+		return fail.Input("a hardware factor of %v makes no sense", r.Hardware).Try("give %s a number from %v to %v", fail.Setting("hardware-factor"), leastHardware, float64(greatestHardware))
 	case len(r.Mix) == 0:
-		return fail.Input("the mix is empty; write it as read=0.5,write=0.5")
+		return fail.Input("the mix is empty").Try("write it as read=0.5,write=0.5")
 	case r.Region != "" && r.Instance == "":
-		return fail.Input("a region without an instance type gives no price; add --instance")
+		return fail.Input("a region without an instance type gives no price").Try("add %s", fail.Setting("instance"))
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 	}
 	for name := range r.Mix {
 		if !slices.Contains(set.Scenarios, name) {
-			return Plan{}, fail.Input("%s has no scenario %q; take from %s", set.Name, name, strings.Join(set.Scenarios, ", "))
+			return Plan{}, fail.Input("%s has no scenario %q", set.Name, name).Try("take from %s", strings.Join(set.Scenarios, ", "))
 		}
 	}
 	p := Plan{Schema: Schema, Set: set.Name, Host: set.Host.Label, Request: r, Cores: set.AppCores, Candidates: []Candidate{}}
@@ -208,7 +208,7 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 		p.Cores, p.MemoryGiB, p.PerHour, p.Currency, p.Priced = i.Cores, i.MemoryGiB, price, prices.Currency, true
 	}
 	if p.Cores < 1 {
-		return Plan{}, fail.Input("%s does not say how many cores the candidates had; give --instance a type", set.Name)
+		return Plan{}, fail.Input("%s does not say how many cores the candidates had", set.Name).Try("give %s a type", fail.Setting("instance"))
 	}
 	var without []string // what is said of candidates that cannot be planned
 	reason := ""
@@ -216,7 +216,7 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 		c := p.candidate(set, id)
 		for _, a := range []*Amount{c.CPU, c.ByCPU, c.Capacity, c.ByInstance, c.Instances, c.DatabaseCores, c.PerMonth, c.PerMillion} {
 			if !a.finite() {
-				return Plan{}, fail.Input("by the figures of %s the plan for %s is beyond any number; look at its figures with percore report", set.Name, id)
+				return Plan{}, fail.Input("by the figures of %s the plan for %s is beyond any number", set.Name, id).Try("look at its figures with %s", fail.Call("report"))
 			}
 		}
 		if c.Instances == nil {
@@ -230,7 +230,7 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 		p.Candidates = append(p.Candidates, c)
 	}
 	if len(without) == len(p.Candidates) {
-		return Plan{}, fail.Input("%s holds no evidence for %s: nothing can be planned; name a run that measured it", set.Name, cmp.Or(reason, strings.Join(scenarios(r.Mix), " and ")))
+		return Plan{}, fail.Input("%s holds no evidence for %s: nothing can be planned", set.Name, cmp.Or(reason, strings.Join(scenarios(r.Mix), " and "))).Try("name a run that measured it")
 	}
 	p.First = without
 	p.say(set, prices)

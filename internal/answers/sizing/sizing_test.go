@@ -17,6 +17,7 @@ import (
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func studies(t testing.TB) *figures.Set {
@@ -240,7 +241,7 @@ func TestBadRequests(t *testing.T) {
 		"unknown region":    {Rate: 1, Mix: read, Instance: "c7g.xlarge", Region: "moon-1"},
 		"region alone":      {Rate: 1, Mix: read, Region: "us-east-1"},
 	} {
-		if _, err := Make(studies(t), r, prices); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+		if _, err := Make(studies(t), r, prices); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -278,7 +279,7 @@ func TestBadPrices(t *testing.T) {
 		if text == good {
 			t.Errorf("%s: nothing was changed", name)
 		}
-		if _, err := ParsePrices("p.yaml", []byte(text)); !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.HasPrefix(err.Error(), "p.yaml") {
+		if _, err := ParsePrices("p.yaml", []byte(text)); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") || !strings.HasPrefix(said.Err(err), "p.yaml") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -573,7 +574,7 @@ func TestOtherInstance(t *testing.T) {
 func TestNothingToPlan(t *testing.T) {
 	mix := map[string]float64{"read": 1}
 	set := ran(nil, nil)
-	if p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{}); !fail.IsInput(err) || !strings.Contains(err.Error(), "r holds no evidence for read (not measured): nothing can be planned") {
+	if p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{}); !fail.IsInput(err) || !strings.Contains(said.Err(err), "r holds no evidence for read (not measured): nothing can be planned") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	set = ran([]float64{100}, []float64{900})
@@ -611,7 +612,7 @@ func TestPricesOfOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{fifo: "not a regular file", os.DevNull: "not a regular file", dir: "a folder", large: "too large", large + "/x": "reading the prices"} {
-		if _, err := ReadPrices(path); !fail.IsInput(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if _, err := ReadPrices(path); !fail.IsInput(err) || !strings.Contains(said.Err(err), want) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -625,7 +626,7 @@ func TestPricesInPlainWords(t *testing.T) {
 		"instances: {a: {arch: arm64, vcpus: 1, cores: x, memory_gib: 1, per_hour: {r: 1}}}":              `p: line 4: "x" is not a whole number;`,
 		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n---\na: b\n": `p: it holds a second document`,
 	} {
-		if _, err := ParsePrices("p", []byte(head+text)); !fail.IsInput(err) || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ParsePrices("p", []byte(head+text)); !fail.IsInput(err) || !strings.HasPrefix(said.Err(err), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

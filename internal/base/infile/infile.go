@@ -19,17 +19,17 @@ func Read(name string, limit int64, what, like string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fail.Input("%s: there is no such file; name one for %s like %s", name, what, like)
+		return nil, fail.In(name, "there is no such file").Try("name one for %s like %s", what, like)
 	case err != nil:
-		return nil, fail.Input("reading %s: %w; name a file like %s", what, err, like)
+		return nil, fail.Input("reading %s: %w", what, err).Try("name a file like %s", like)
 	case info.IsDir():
-		return nil, fail.Input("%s: this is a folder; name a file for %s like %s", name, what, like)
+		return nil, fail.In(name, "this is a folder").Try("name a file for %s like %s", what, like)
 	case !info.Mode().IsRegular():
-		return nil, fail.Input("%s: this is a device or a pipe and not a regular file; name one for %s like %s", name, what, like)
+		return nil, fail.In(name, "this is a device or a pipe and not a regular file").Try("name one for %s like %s", what, like)
 	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fail.Input("reading %s: %w; allow it or name another file", what, err)
+		return nil, fail.Input("reading %s: %w", what, err).Try("allow it or name another file")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", what, err)
@@ -40,7 +40,7 @@ func Read(name string, limit int64, what, like string) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", what, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fail.Input("%s: a file of more than %d bytes is too large for %s; name another", name, limit, what)
+		return nil, fail.In(name, "a file of more than %d bytes is too large for %s", limit, what).Try("name another")
 	}
 	return data, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestRead(t *testing.T) {
@@ -27,7 +28,7 @@ func TestRead(t *testing.T) {
 		file: 7, pipe: 8, dir: 8, filepath.Join(dir, "none"): 8, filepath.Join(file, "below"): 8, "/dev/null": 8,
 	} {
 		_, err := Read(name, limit, "claims", "x.yaml")
-		if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), name) {
+		if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") || !strings.Contains(said.Err(err), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

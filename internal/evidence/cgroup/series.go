@@ -102,7 +102,7 @@ func ReadWindow(r io.Reader, name string, w Window, want ...string) (*Series, er
 		line, err = readLine(br, line[:0])
 		if err != nil && err != io.EOF {
 			if errors.Is(err, bufio.ErrTooLong) {
-				return nil, fail.Input("%s line %d is longer than %d bytes and so is no sample: check that the file is a .cg.jsonl file, or measure the window again", name, no, maxLine)
+				return nil, fail.Input("%s line %d is longer than %d bytes and so is no sample", name, no, maxLine).Try("check that the file is a .cg.jsonl file, or measure the window again")
 			}
 			return nil, fmt.Errorf("read %s line %d: %w", name, no, err)
 		}
@@ -122,14 +122,14 @@ func ReadWindow(r io.Reader, name string, w Window, want ...string) (*Series, er
 		}
 	}
 	if s.n == 0 && s.torn == 0 {
-		return nil, fail.Input("%s is empty: the sampler never wrote a sample; measure the window again", name)
+		return nil, fail.Input("%s is empty: the sampler never wrote a sample", name).Try("measure the window again")
 	}
 	if s.n < 2 {
-		return nil, fail.Input("%s holds %d whole sample%s and at least two are needed: the sampler was ended too early; measure the window again", name, s.n, plural(s.n))
+		return nil, fail.Input("%s holds %d whole sample%s and at least two are needed: the sampler was ended too early", name, s.n, plural(s.n)).Try("measure the window again")
 	}
 	for _, c := range want {
 		if !s.Has(c) {
-			return nil, fail.Input("%s has no container %q, only %s: check that the file belongs to this window", name, c, list(s.Containers()))
+			return nil, fail.Input("%s has no container %q, only %s", name, c, list(s.Containers())).Try("check that the file belongs to this window")
 		}
 	}
 	return s, nil
@@ -172,12 +172,12 @@ func (s *Series) add(line []byte, no int) error {
 			if len(bytes.TrimSpace(line)) == 0 {
 				why = "is blank"
 			}
-			return syntaxError{fail.Input("%s line %d %s: only the last line may be incomplete, so check that the file is a .cg.jsonl file, or measure the window again", s.name, no, why)}
+			return syntaxError{fail.Input("%s line %d %s: only the last line may be incomplete", s.name, no, why).Try("check that the file is a .cg.jsonl file, or measure the window again")}
 		}
-		return fail.Input("%s line %d is not a sample (%w): check that the file is a .cg.jsonl file, or measure the window again", s.name, no, err)
+		return fail.Input("%s line %d is not a sample (%w)", s.name, no, err).Try("check that the file is a .cg.jsonl file, or measure the window again")
 	}
 	if x.T <= 0 || x.Mono <= 0 || len(x.Containers) == 0 {
-		return fail.Input("%s line %d is not a sample (it lacks t, mono or containers): check that the file is a .cg.jsonl file, or measure the window again", s.name, no)
+		return fail.Input("%s line %d is not a sample (it lacks t, mono or containers)", s.name, no).Try("check that the file is a .cg.jsonl file, or measure the window again")
 	}
 	if err := s.sound(&x, no); err != nil {
 		return err
@@ -288,17 +288,17 @@ func (s *Series) sound(x *Sample, no int) error {
 	for name, c := range x.Containers {
 		for i := range fields {
 			if v := fields[i].value(&c); v != nil && *v < 0 {
-				return fail.Input("%s line %d: %s of container %s is negative (%d): the file was damaged; measure the window again", s.name, no, fields[i].name, name, *v)
+				return fail.Input("%s line %d: %s of container %s is negative (%d): the file was damaged", s.name, no, fields[i].name, name, *v).Try("measure the window again")
 			}
 		}
 	}
 	h := &x.Host
 	if h.TotalUS < 0 || h.IdleUS < 0 || h.StealUS < 0 || h.CPUs < 0 {
-		return fail.Input("%s line %d: a time of the host is negative: the file was damaged; measure the window again", s.name, no)
+		return fail.Input("%s line %d: a time of the host is negative: the file was damaged", s.name, no).Try("measure the window again")
 	}
 	for _, c := range h.PerCPU {
 		if c.CPU < 0 || c.BusyUS < 0 || c.StealUS < 0 {
-			return fail.Input("%s line %d: a time of CPU %d is negative: the file was damaged; measure the window again", s.name, no, c.CPU)
+			return fail.Input("%s line %d: a time of CPU %d is negative: the file was damaged", s.name, no, c.CPU).Try("measure the window again")
 		}
 	}
 	return nil
@@ -307,21 +307,21 @@ func (s *Series) sound(x *Sample, no int) error {
 // compare checks that nothing went backwards since the sample before.
 func (s *Series) compare(x *Sample, no int) error {
 	if x.Mono <= s.prev.Mono {
-		return fail.Input("%s line %d: time went backwards (mono %d after %d): the lines are not in the order in which they were written; measure the window again", s.name, no, x.Mono, s.prev.Mono)
+		return fail.Input("%s line %d: time went backwards (mono %d after %d): the lines are not in the order in which they were written", s.name, no, x.Mono, s.prev.Mono).Try("measure the window again")
 	}
 	if len(x.Containers) != len(s.prev.Containers) {
-		return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
+		return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows", s.name, no, list(names(x.Containers)), list(s.lastNames())).Try("measure the window again")
 	}
 	for name, c := range x.Containers {
 		before, ok := s.prev.Containers[name]
 		if !ok {
-			return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows; measure the window again", s.name, no, list(names(x.Containers)), list(s.lastNames()))
+			return fail.Input("%s line %d has containers %s where the line before has %s: the file mixes two windows", s.name, no, list(names(x.Containers)), list(s.lastNames())).Try("measure the window again")
 		}
 		if c.Gone && !before.Gone {
 			s.left[name] = before
 		}
 		if before.Gone && !c.Gone {
-			return fail.Input("%s line %d: container %s is back after it was gone: the file mixes two windows; measure the window again", s.name, no, name)
+			return fail.Input("%s line %d: container %s is back after it was gone: the file mixes two windows", s.name, no, name).Try("measure the window again")
 		}
 		for i := range fields {
 			if !fields[i].growing {
@@ -329,7 +329,7 @@ func (s *Series) compare(x *Sample, no int) error {
 			}
 			now, was := fields[i].value(&c), fields[i].value(&before)
 			if now != nil && was != nil && *now < *was {
-				return fail.Input("%s line %d: %s of container %s went backwards (%d after %d): the file mixes two containers or was damaged; measure the window again", s.name, no, fields[i].name, name, *now, *was)
+				return fail.Input("%s line %d: %s of container %s went backwards (%d after %d): the file mixes two containers or was damaged", s.name, no, fields[i].name, name, *now, *was).Try("measure the window again")
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/guest/sample"
 	"github.com/percore/percore/internal/testkit/cgtrees"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // line makes the n-th sample of a window at 10 Hz: every counter of the app grows
@@ -159,7 +160,7 @@ func TestGone(t *testing.T) {
 	if v, ok := s.Grew("db", UsageUS); ok {
 		t.Errorf("grew %d", v)
 	}
-	if _, err := ReadSeries(strings.NewReader(text+line(4)), "x", "db"); !fail.IsInput(err) || !strings.Contains(err.Error(), "line 5") {
+	if _, err := ReadSeries(strings.NewReader(text+line(4)), "x", "db"); !fail.IsInput(err) || !strings.Contains(said.Err(err), "line 5") {
 		t.Errorf("back again: %v", err)
 	}
 }
@@ -223,13 +224,13 @@ func TestBadSeries(t *testing.T) {
 			t.Errorf("%s: no error", c.name)
 			continue
 		}
-		msg := err.Error()
+		msg := said.Err(err)
 		if !fail.IsInput(err) || !strings.HasPrefix(msg, "x.cg.jsonl ") || !strings.Contains(msg, c.want) || strings.Contains(msg, "\n") || !strings.Contains(msg, "measure the window again") {
 			t.Errorf("%s: %v (input: %v)", c.name, err, fail.IsInput(err))
 		}
 	}
 	_, err := ReadSeries(strings.NewReader(five), "x.cg.jsonl", "app", "load")
-	if !fail.IsInput(err) || !strings.Contains(err.Error(), `no container "load", only app, db`) {
+	if !fail.IsInput(err) || !strings.Contains(said.Err(err), `no container "load", only app, db`) {
 		t.Errorf("unknown container: %v", err)
 	}
 	broken := errors.New("the disk is gone")

@@ -40,14 +40,14 @@ var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 // says so in its log.
 func Import(dir, results, id string) (s Summary, err error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return s, fail.Input("%s: there is no such folder; name the raw folder of the study", dir)
+		return s, fail.In(dir, "there is no such folder").Try("name the raw folder of the study")
 	}
 	if _, err := os.Stat(filepath.Join(dir, store.RunFile)); err == nil {
-		return s, fail.Input("%s: this is the results folder of a percore run and needs no import; name it where a run is expected", dir)
+		return s, fail.In(dir, "this is the results folder of a percore run and needs no import").Try("name it where a run is expected")
 	}
 	found := study.Locate(dir)
 	if found == "" {
-		return s, fail.Input("%s: this is no folder of the study; name the one that holds its meta.json and raw", dir)
+		return s, fail.In(dir, "this is no folder of the study").Try("name the one that holds its meta.json and raw")
 	}
 	in, err := study.Read(found)
 	if err != nil {

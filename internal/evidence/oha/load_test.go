@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func spec() Spec {
@@ -191,15 +192,15 @@ func TestBadFiles(t *testing.T) {
 			t.Errorf("%s: no error", name)
 			continue
 		}
-		if !fail.IsInput(err) || !strings.HasPrefix(err.Error(), "raw/some.oha.json: ") ||
-			!strings.Contains(err.Error(), c.want) || !strings.HasSuffix(err.Error(), Remedy) || strings.Contains(err.Error(), "\n") {
+		if !fail.IsInput(err) || !strings.HasPrefix(said.Err(err), "raw/some.oha.json: ") ||
+			!strings.Contains(said.Err(err), c.want) || !strings.HasSuffix(said.Err(err), Remedy) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Read("no/such.json", Remedy); !fail.IsInput(err) || !strings.Contains(err.Error(), "no/such.json") {
+	if _, err := Read("no/such.json", Remedy); !fail.IsInput(err) || !strings.Contains(said.Err(err), "no/such.json") {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := Read(t.TempDir(), "take it away"); !fail.IsInput(err) || !strings.HasSuffix(err.Error(), "this is a folder and no load-generator file; take it away") {
+	if _, err := Read(t.TempDir(), "take it away"); !fail.IsInput(err) || !strings.HasSuffix(said.Err(err), "this is a folder and no load-generator file; take it away") {
 		t.Errorf("a folder: %v", err)
 	}
 }

@@ -91,11 +91,11 @@ const (
 func Read(path, remedy string) (Result, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return Result{}, fail.Input("%s: there is no such load-generator file; %s", path, remedy)
+		return Result{}, fail.In(path, "there is no such load-generator file").Try("%s", remedy)
 	}
 	if err != nil {
 		if info, e := os.Stat(path); e == nil && info.IsDir() {
-			return Result{}, fail.Input("%s: this is a folder and no load-generator file; %s", path, remedy)
+			return Result{}, fail.In(path, "this is a folder and no load-generator file").Try("%s", remedy)
 		}
 		return Result{}, fmt.Errorf("reading the load generator's result: %w", err)
 	}
@@ -108,7 +108,7 @@ func Parse(name string, data []byte) (Result, error) { return parse(name, data, 
 
 func parse(name string, data []byte, remedy string) (Result, error) {
 	bad := func(format string, args ...any) (Result, error) {
-		return Result{}, fail.Input("%s: %s; %s", name, fmt.Sprintf(format, args...), remedy)
+		return Result{}, fail.In(name, "%s", fmt.Sprintf(format, args...)).Try("%s", remedy)
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		return bad("the load generator's result is empty, so the generator was stopped before it could write")

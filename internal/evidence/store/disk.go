@@ -33,9 +33,9 @@ func diskError(doing, name string, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fmt.Errorf("%s %s: %w; free space there and carry on with `percore run --resume`, nothing measured so far is lost", doing, name, cause)
+		return fail.Work("%s %s: %w", doing, name, cause).Try("free space there and carry on with %s, nothing measured so far is lost", fail.Call("run", fail.Setting("resume")))
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s %s: %w; make the folder writable or name another with --results", doing, name, cause)
+		return fail.Work("%s %s: %w", doing, name, cause).Try("make the folder writable or name another with %s", fail.Setting("results"))
 	}
 	return fmt.Errorf("%s %s: %w", doing, name, cause)
 }
@@ -142,7 +142,7 @@ func lockExclusive(name string) (*os.File, error) {
 			}
 		}
 		f.Close()
-		return nil, fail.Input("%s: another percore%s is measuring into this run; wait for it to end or stop it", filepath.Dir(name), who)
+		return nil, fail.In(filepath.Dir(name), "another percore%s is measuring into this run", who).Try("wait for it to end or stop it")
 	}
 	if err != nil {
 		f.Close()

@@ -103,7 +103,7 @@ const maxLine = 64 << 20
 func readEvents(name string) (History, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return History{}, fail.Input("%s: the log of the run is missing; copy the folder again from where it was measured", name)
+		return History{}, fail.In(name, "the log of the run is missing").Try("copy the folder again from where it was measured")
 	}
 	if err != nil {
 		return History{}, fmt.Errorf("reading the log of a run: %w", err)
@@ -122,14 +122,14 @@ func parseEvents(name string, r io.Reader) (History, error) {
 		err    error
 	}
 	corrupt := func() error {
-		return fail.Input("%s, line %d: this line is damaged (%v); restore the file from a copy, or take the line out to do without that event", name, bad.line, bad.err)
+		return fail.In(fail.Line(name, bad.line), "this line is damaged (%v)", bad.err).Try("restore the file from a copy, or take the line out to do without that event")
 	}
 	in := bufio.NewReaderSize(r, 256<<10)
 	for line := 1; ; line++ {
 		text, err := readLine(in)
 		switch {
 		case errors.Is(err, errLong):
-			return h, fail.Input("%s, line %d: the line is longer than %d MiB, so this is not the log of a run; restore the file from a copy", name, line, maxLine>>20)
+			return h, fail.In(fail.Line(name, line), "the line is longer than %d MiB, so this is not the log of a run", maxLine>>20).Try("restore the file from a copy")
 		case err != nil && err != io.EOF:
 			return h, fmt.Errorf("reading %s: %w", name, err)
 		}

@@ -56,7 +56,7 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 	}
 	if w.CGroup == "" {
 		if len(w.OtherCGroup) > 0 {
-			return e, fail.Input("%s: there are samples of %s but none of the app's host; measure the window again", w.Window, strings.Join(slices.Sorted(maps.Keys(w.OtherCGroup)), ", "))
+			return e, fail.In(w.Window.String(), "there are samples of %s but none of the app's host", strings.Join(slices.Sorted(maps.Keys(w.OtherCGroup)), ", ")).Try("measure the window again")
 		}
 		return e, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // TestFullDisk fills a small file system of its own. Without the right to mount
@@ -31,7 +33,7 @@ func TestFullDisk(t *testing.T) {
 	_, err = s.WriteRaw("raw/x/big.json", bytes.Repeat([]byte("x"), 1<<20))
 	want := func(err error, path string) {
 		t.Helper()
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "free space") || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(said.Err(err), path) || !strings.Contains(said.Err(err), "free space") || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("full disk: %v", err)
 		}
 	}

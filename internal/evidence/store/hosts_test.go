@@ -16,6 +16,7 @@ import (
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/cgtest"
 	"github.com/percore/percore/internal/testkit/cgtrees"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func readFile(t testing.TB, name string) []byte {
@@ -148,14 +149,14 @@ func TestFiguresOfSeveralHosts(t *testing.T) {
 			if data == nil {
 				delete(files, path)
 			}
-			if _, err := ReadEvidence(w, read); err == nil || !strings.Contains(err.Error(), path) {
+			if _, err := ReadEvidence(w, read); err == nil || !strings.Contains(said.Err(err), path) {
 				t.Errorf("the file of %s is %s: %v", name, what, err)
 			}
 		}
 		files[path] = whole[path]
 	}
 	w.CGroup = ""
-	if _, err := ReadEvidence(w, read); err == nil || !strings.Contains(err.Error(), "db, load, load2") {
+	if _, err := ReadEvidence(w, read); err == nil || !strings.Contains(said.Err(err), "db, load, load2") {
 		t.Errorf("without the app's samples: %v", err)
 	}
 }
@@ -253,7 +254,7 @@ func TestRunOfMachinesThatAreThere(t *testing.T) {
 			if err := errors.Join(os.MkdirAll(filepath.Dir(state), 0o700), os.WriteFile(state, []byte("machines"), 0o600), left(dir)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "percore cloud status a1") {
+			if _, err := Open(dir); err == nil || !strings.Contains(said.Err(err), "percore cloud status a1") {
 				t.Errorf("opened before it is a run: %v", err)
 			}
 			all, err := List(results)

@@ -119,7 +119,7 @@ func List(results string) ([]Summary, error) {
 // a run, the beginning of one that is unique, "latest", or a path.
 func Find(results, arg string) (string, error) {
 	if arg == "" {
-		return "", fail.Input("no run was named; `percore ls` lists the runs, and latest names the newest")
+		return "", fail.Input("no run was named").Try("%s lists the runs, and latest names the newest", fail.Call("ls"))
 	}
 	if arg == latest {
 		return newest(results)
@@ -145,12 +145,12 @@ func Find(results, arg string) (string, error) {
 		case 1:
 			return filepath.Join(results, hits[0]), nil
 		case 0:
-			return "", fail.Input("there is no run %q in %s; `percore ls` lists the runs", arg, results)
+			return "", fail.Input("there is no run %q in %s", arg, results).Try("%s lists the runs", fail.Call("ls"))
 		}
-		return "", fail.Input("%q is the beginning of %d runs (%s); type more of it", arg, len(hits), strings.Join(hits[:min(len(hits), 4)], ", "))
+		return "", fail.Input("%q is the beginning of %d runs (%s)", arg, len(hits), strings.Join(hits[:min(len(hits), 4)], ", ")).Try("type more of it")
 	}
 	if !isDir(arg) {
-		return "", fail.Input("%s: there is no such results folder; `percore ls` lists the runs", arg)
+		return "", fail.In(arg, "there is no such results folder").Try("%s lists the runs", fail.Call("ls"))
 	}
 	return arg, nil
 }
@@ -173,7 +173,7 @@ func newest(results string) (string, error) {
 		}
 	}
 	if dir == "" {
-		return "", fail.Input("there is no run in %s yet; `percore run` or `make local-run` makes one", results)
+		return "", fail.Input("there is no run in %s yet", results).Try("%s or `make local-run` makes one", fail.Call("run"))
 	}
 	return dir, nil
 }
@@ -204,7 +204,7 @@ func (s *Store) CheckResume(now Run) error {
 			return err
 		}
 		if place != "" {
-			return fail.Input("run %s cannot be carried on: %s was %s and is %s now; undo the change, or start a new run", was.ID, place, a, b)
+			return fail.Input("run %s cannot be carried on: %s was %s and is %s now", was.ID, place, a, b).Try("undo the change, or start a new run")
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // at which run.json appears in it.
 func Create(results string, run Run) (*Store, error) {
 	if !idPattern.MatchString(run.ID) || run.ID == latest {
-		return nil, fail.Input("%q cannot be the id of a run; take letters, digits, dots, dashes and underscores", run.ID)
+		return nil, fail.Input("%q cannot be the id of a run", run.ID).Try("take letters, digits, dots, dashes and underscores")
 	}
 	run.Version = Version
 	if err := os.MkdirAll(results, 0o755); err != nil {
@@ -81,7 +81,7 @@ func Create(results string, run Run) (*Store, error) {
 }
 
 func taken(dir, id string) error {
-	return fail.Input("%s: a run of this id exists already; choose another id or carry on with `percore run --resume %s`", dir, id)
+	return fail.In(dir, "a run of this id exists already").Try("choose another id or carry on with %s", fail.Call("run", fail.Setting("resume").To(id)))
 }
 
 // createNew makes a folder under another name and renames it.
@@ -383,12 +383,12 @@ func (s *Store) WriteRaw(name string, data []byte) (digest string, err error) {
 // ReadRaw reads a raw file by its path below the folder.
 func (s *Store) ReadRaw(name string) ([]byte, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return nil, fail.Input("%s: %q, named in %s, lies outside the results folder; copy the folder again from where it was measured", s.dir, name, EventsFile)
+		return nil, fail.In(s.dir, "%q, named in %s, lies outside the results folder", name, EventsFile).Try("copy the folder again from where it was measured")
 	}
 	full := filepath.Join(s.dir, filepath.FromSlash(name))
 	data, err := os.ReadFile(full)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail.Input("%s: this raw file is missing; copy the folder again from where it was measured", full)
+		return nil, fail.In(full, "this raw file is missing").Try("copy the folder again from where it was measured")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a raw file: %w", err)
@@ -402,22 +402,22 @@ func readRun(dir string) (Run, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Run{}, fail.Input("%s: there is no such results folder; `percore ls` lists the runs", dir)
+		return Run{}, fail.In(dir, "there is no such results folder").Try("%s lists the runs", fail.Call("ls"))
 	case err != nil:
 		return Run{}, fmt.Errorf("opening a results folder: %w", err)
 	case !info.IsDir():
-		return Run{}, fail.Input("%s: this is a file and not a results folder; name the folder that holds %s", dir, RunFile)
+		return Run{}, fail.In(dir, "this is a file and not a results folder").Try("name the folder that holds %s", RunFile)
 	}
 	name := filepath.Join(dir, RunFile)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) && provisioned(dir) {
-		return Run{}, fail.Input("%s: nothing has been measured in this run yet, it only has machines; `percore cloud status %s` says how it stands", dir, filepath.Base(dir))
+		return Run{}, fail.In(dir, "nothing has been measured in this run yet, it only has machines").Try("%s says how it stands", fail.Call("cloud status", filepath.Base(dir)))
 	}
 	if errors.Is(err, fs.ErrNotExist) && IsRun(dir) {
-		return Run{}, fail.Input("%s: %s is missing in this results folder, and without it the log beside it cannot be read; restore it from a copy", dir, RunFile)
+		return Run{}, fail.In(dir, "%s is missing in this results folder, and without it the log beside it cannot be read", RunFile).Try("restore it from a copy")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return Run{}, fail.Input("%s: this is not a results folder, there is no %s in it; `percore ls` lists the runs", dir, RunFile)
+		return Run{}, fail.In(dir, "this is not a results folder, there is no %s in it", RunFile).Try("%s lists the runs", fail.Call("ls"))
 	}
 	if err != nil {
 		return Run{}, fmt.Errorf("opening a results folder: %w", err)
@@ -429,31 +429,31 @@ func readRun(dir string) (Run, error) {
 func parseRun(name string, data []byte) (Run, error) {
 	const copyAgain = "copy the folder again from where it was measured"
 	if len(bytes.TrimSpace(data)) == 0 {
-		return Run{}, fail.Input("%s: the file is empty; %s", name, copyAgain)
+		return Run{}, fail.In(name, "the file is empty").Try("%s", copyAgain)
 	}
 	var head struct {
 		Version *int   `json:"version"`
 		Percore string `json:"percore"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return Run{}, fail.Input("%s, line %d: not the JSON of a run (%v); %s", name, lineOf(data, err), err, copyAgain)
+		return Run{}, fail.In(fail.Line(name, lineOf(data, err)), "not the JSON of a run (%v)", err).Try("%s", copyAgain)
 	}
 	switch {
 	case head.Version == nil:
-		return Run{}, fail.Input("%s: there is no layout version in it, so it is not the file of a percore run; %s", name, copyAgain)
+		return Run{}, fail.In(name, "there is no layout version in it, so it is not the file of a percore run").Try("%s", copyAgain)
 	case *head.Version != Version:
 		by := ""
 		if head.Percore != "" {
 			by = " by percore " + head.Percore
 		}
-		return Run{}, fail.Input("%s: the folder was written%s in layout version %d, and this percore reads version %d; use a percore of that version", name, by, *head.Version, Version)
+		return Run{}, fail.In(name, "the folder was written%s in layout version %d, and this percore reads version %d", by, *head.Version, Version).Try("use a percore of that version")
 	}
 	var run Run
 	if err := json.Unmarshal(data, &run); err != nil {
-		return Run{}, fail.Input("%s, line %d: not the JSON of a run (%v); %s", name, lineOf(data, err), err, copyAgain)
+		return Run{}, fail.In(fail.Line(name, lineOf(data, err)), "not the JSON of a run (%v)", err).Try("%s", copyAgain)
 	}
 	if !idPattern.MatchString(run.ID) {
-		return Run{}, fail.Input("%s: %q is not the id of a run; %s", name, run.ID, copyAgain)
+		return Run{}, fail.In(name, "%q is not the id of a run", run.ID).Try("%s", copyAgain)
 	}
 	return run, nil
 }

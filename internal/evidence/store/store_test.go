@@ -21,6 +21,7 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestMain(m *testing.M) {
@@ -76,11 +77,11 @@ func wantInput(t testing.TB, err error, words ...string) {
 	if err == nil {
 		t.Fatalf("no error, want one with %q", words)
 	}
-	if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+	if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("not one sentence of bad input: %v", err)
 	}
 	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
+		if !strings.Contains(said.Err(err), w) {
 			t.Errorf("%q is not in: %v", w, err)
 		}
 	}
@@ -169,7 +170,7 @@ func TestRawIsNeverOverwritten(t *testing.T) {
 	if _, err := s.WriteRaw(name, []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.WriteRaw(name, []byte("second")); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), name) {
+	if _, err := s.WriteRaw(name, []byte("second")); !errors.Is(err, fs.ErrExist) || !strings.Contains(said.Err(err), name) {
 		t.Errorf("second write: %v", err)
 	}
 	if data, err := s.ReadRaw(name); err != nil || string(data) != "first" {
@@ -462,7 +463,7 @@ func TestDiskErrors(t *testing.T) {
 		errors.New("other"): "other",
 	} {
 		got := diskError("writing", "/d/f", err)
-		if !strings.Contains(got.Error(), want) || !strings.Contains(got.Error(), "/d/f") || strings.Contains(got.Error(), "/x") {
+		if !strings.Contains(said.Err(got), want) || !strings.Contains(got.Error(), "/d/f") || strings.Contains(got.Error(), "/x") {
 			t.Errorf("%v", got)
 		}
 	}

@@ -177,13 +177,7 @@ func broken(name string, data []byte) string {
 	if err == nil {
 		return ""
 	}
-	// What to do about it is another thing for a file that was sound once.
-	text := finding(err, name)
-	if i := strings.LastIndex(text, "; "); i > 0 {
-		text = text[:i]
-	}
-	text, _, _ = strings.Cut(text, ": check that")
-	return text
+	return finding(err, name) // what to do about it is another thing for a file that was sound once
 }
 
 // finding is the text of an error about a file without the file's names at its
@@ -214,8 +208,7 @@ func (s *Store) CheckRaw() error {
 		more = fmt.Sprintf(", and %d more raw files are missing or differ", n)
 	}
 	p := problems[0]
-	return fail.Input("%s: %s%s; restore it from a copy of the folder, have it measured again with `percore run --resume`, or add --no-verify to read the recorded figures alone",
-		filepath.Join(s.dir, filepath.FromSlash(p.Path)), p.What, more)
+	return fail.In(filepath.Join(s.dir, filepath.FromSlash(p.Path)), "%s%s", p.What, more).Try("restore it from a copy of the folder, have it measured again with %s, or add %s to read the recorded figures alone", fail.Call("run", fail.Setting("resume")), fail.Setting("no-verify"))
 }
 
 // Verify compares every raw file with the digest in the log. A raw file that

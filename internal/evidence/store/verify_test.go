@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // measured is a run of one window on three hosts whose raw files are on disk.
@@ -77,7 +79,7 @@ func TestCheckRaw(t *testing.T) {
 			}
 			err = s.CheckRaw()
 			wantInput(t, err, append(c.words, full, "--no-verify", "restore it")...)
-			if n := strings.Count(err.Error(), c.path); n != 1 || strings.Contains(err.Error(), "measure the window again") {
+			if n := strings.Count(said.Err(err), c.path); n != 1 || strings.Contains(said.Err(err), "measure the window again") {
 				t.Errorf("%d times the path, or a second remedy: %v", n, err)
 			}
 		})

@@ -107,7 +107,7 @@ func Read(dir string) (*Study, error) {
 	raw := filepath.Join(dir, "raw")
 	entries, err := os.ReadDir(raw)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail.Input("%s: there is no folder raw in it; name the folder that holds the study's meta.json and raw", dir)
+		return nil, fail.In(dir, "there is no folder raw in it").Try("name the folder that holds the study's meta.json and raw")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading a folder of the study: %w", err)
@@ -153,7 +153,7 @@ func Read(dir string) (*Study, error) {
 			continue
 		}
 		if other, twice := seen[w]; twice {
-			return nil, fail.Input("%s: %s and %s are the same window; take one of them away", raw, other, name)
+			return nil, fail.In(raw, "%s and %s are the same window", other, name).Try("take one of them away")
 		}
 		seen[w] = name
 		if m.beyond(w) {
@@ -162,7 +162,7 @@ func Read(dir string) (*Study, error) {
 		jobs = append(jobs, job{name, w})
 	}
 	if len(jobs) == 0 {
-		return nil, fail.Input("%s: there are no load-generator files of the study in it (rate_CANDIDATE_SCENARIO_qRATE_rN.json or ceil_CANDIDATE_SCENARIO_cCONNECTIONS_rN.json); copy them into it", raw)
+		return nil, fail.In(raw, "there are no load-generator files of the study in it (rate_CANDIDATE_SCENARIO_qRATE_rN.json or ceil_CANDIDATE_SCENARIO_cCONNECTIONS_rN.json)").Try("copy them into it")
 	}
 	for _, j := range jobs {
 		r, err := readWindow(raw, j.name, j.window)
@@ -255,7 +255,7 @@ func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
 		res.CGroup = "raw/" + sampleFile
 		res.Start, res.End = time.Unix(0, series.Start).UTC(), time.Unix(0, series.End).UTC()
 	case isDir(filepath.Join(raw, sampleFile)):
-		return res, fail.Input("%s: this is a folder and no sample file; copy the file again, or take the folder away to report this window without its counters", filepath.Join(raw, sampleFile))
+		return res, fail.In(filepath.Join(raw, sampleFile), "this is a folder and no sample file").Try("copy the file again, or take the folder away to report this window without its counters")
 	case !errors.Is(err, fs.ErrNotExist):
 		return res, fmt.Errorf("reading samples of the study: %w", err)
 	}
@@ -404,7 +404,7 @@ func (s *Study) meta() (meta, error) {
 				at, why = kind.Offset, fmt.Sprintf("the wrong kind of value in %s: %s", kind.Field, kind.Value)
 			}
 			line := 1 + bytes.Count(data[:min(int(at), len(data))], []byte("\n"))
-			return m, fail.Input("%s, line %d: not the study's description of a run (%s); copy the file again, or take it away to have the study's own protocol assumed", name, line, why)
+			return m, fail.In(fail.Line(name, line), "not the study's description of a run (%s)", why).Try("copy the file again, or take it away to have the study's own protocol assumed")
 		}
 		m.there = true
 	}
@@ -424,7 +424,7 @@ func (s *Study) meta() (meta, error) {
 			}
 			v, err := time.ParseDuration(text)
 			if err != nil || v <= 0 || v > maxWindow {
-				return m, fail.Input("%s: %q is not the length of a window of at most %.0f hours; write it as in 60s", name, text, maxWindow.Hours())
+				return m, fail.In(name, "%q is not the length of a window of at most %.0f hours", text, maxWindow.Hours()).Try("write it as in 60s")
 			}
 			*d.to = v
 			break
@@ -492,7 +492,7 @@ func (m meta) check(file string) error {
 	}
 	for _, v := range list {
 		if v.n < 0 || v.n > v.atMost {
-			return fail.Input("%s: %s is %d and has to be from 0 to %d; copy the file again, or correct it", file, v.key, v.n, v.atMost)
+			return fail.In(file, "%s is %d and has to be from 0 to %d", v.key, v.n, v.atMost).Try("copy the file again, or correct it")
 		}
 	}
 	return nil

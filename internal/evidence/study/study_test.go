@@ -13,6 +13,7 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/study/samples"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 const fixture = "testdata/php-go-bench/results/2026-09-16"
@@ -239,17 +240,17 @@ func TestBadFolders(t *testing.T) {
 		dir := part(t, "meta.json", oha, samples)
 		put(t, filepath.Join(dir, c.file), []byte(c.data))
 		_, err := Read(dir)
-		if err == nil || !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		for _, w := range c.want {
-			if !strings.Contains(err.Error(), w) {
+			if !strings.Contains(said.Err(err), w) {
 				t.Errorf("%s: %q is not in: %v", name, w, err)
 			}
 		}
 		for _, w := range []string{"measure the window again", "Go struct", "Go value", "int64"} {
-			if strings.Contains(err.Error(), w) {
+			if strings.Contains(said.Err(err), w) {
 				t.Errorf("%s: %q is in: %v", name, w, err)
 			}
 		}
@@ -259,16 +260,16 @@ func TestBadFolders(t *testing.T) {
 		if err := errors.Join(os.Remove(filepath.Join(dir, name)), os.Mkdir(filepath.Join(dir, name), 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), name+": this is a folder and "+want) {
+		if _, err := Read(dir); !fail.IsInput(err) || !strings.Contains(said.Err(err), name+": this is a folder and "+want) {
 			t.Errorf("a folder for a file: %v", err)
 		}
 	}
 	dir := part(t, "meta.json", oha)
 	put(t, filepath.Join(dir, "raw", "ceil_go_read_c256_r01.json"), ohaFile)
-	if _, err := Read(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), "ceil_go_read_c256_r01.json and ceil_go_read_c256_r1.json are the same window") {
+	if _, err := Read(dir); !fail.IsInput(err) || !strings.Contains(said.Err(err), "ceil_go_read_c256_r01.json and ceil_go_read_c256_r1.json are the same window") {
 		t.Errorf("a window twice: %v", err)
 	}
-	if _, err := Read(part(t)); !fail.IsInput(err) || !strings.Contains(err.Error(), "no load-generator files") {
+	if _, err := Read(part(t)); !fail.IsInput(err) || !strings.Contains(said.Err(err), "no load-generator files") {
 		t.Errorf("empty raw: %v", err)
 	}
 	if _, err := Read(t.TempDir()); !fail.IsInput(err) {

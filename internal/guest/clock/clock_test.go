@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func serve(t *testing.T) string {
@@ -53,7 +55,7 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if _, err := Ask(t.Context(), silent.LocalAddr().String(), 2, 20*time.Millisecond); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := Ask(t.Context(), silent.LocalAddr().String(), 2, 20*time.Millisecond); err == nil || !strings.Contains(said.Err(err), "does not answer") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func options(t *testing.T, script string) Options {
@@ -117,7 +119,7 @@ func TestGate(t *testing.T) {
 	}
 	_ = os.Remove(o.Gate)
 	o.GateTimeout = 20 * time.Millisecond
-	if code, err := Run(o); code != 1 || err == nil || !strings.Contains(err.Error(), "did not appear") {
+	if code, err := Run(o); code != 1 || err == nil || !strings.Contains(said.Err(err), "did not appear") {
 		t.Errorf("%d, %v", code, err)
 	}
 	o.GateTimeout = time.Minute

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/testkit/cgtrees"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // captured returns every file of the test data with one of the names.
@@ -132,7 +133,7 @@ func TestErrorNamesTheFileAndIsShort(t *testing.T) {
 			t.Errorf("%s: no error", p.name)
 			continue
 		}
-		if !strings.HasPrefix(err.Error(), p.name+": ") || len(err.Error()) > 400 || strings.Contains(err.Error(), "\n") {
+		if !strings.HasPrefix(said.Err(err), p.name+": ") || len(said.Err(err)) > 400 || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: error %q", p.name, err)
 		}
 	}

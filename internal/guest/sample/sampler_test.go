@@ -15,6 +15,7 @@ import (
 
 	"github.com/percore/percore/internal/evidence/cgroup"
 	"github.com/percore/percore/internal/testkit/cgtrees"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // Processes of the test data, see its README.
@@ -410,7 +411,7 @@ func TestUnreadableCounterStopsWithOneSentence(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.Sample(true)
-	if err == nil || IsInput(err) || !strings.Contains(err.Error(), file) || strings.Contains(err.Error(), "\n") {
+	if err == nil || IsInput(err) || !strings.Contains(said.Err(err), file) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -448,7 +449,7 @@ func TestOpenRefuses(t *testing.T) {
 			t.Errorf("%s: no error", c.name)
 			continue
 		}
-		if !IsInput(err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if !IsInput(err) || !strings.Contains(said.Err(err), c.want) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v (input: %v)", c.name, err, IsInput(err))
 		}
 	}

@@ -59,7 +59,7 @@ func OpenKeys(dir string) (*Keys, error) {
 		return nil, err
 	}
 	if signing.Equal(foreign) {
-		return nil, fail.Input("%s and %s hold the same key, but the second must be one that no candidate knows: remove %s and run the command again", signingKeyFile, foreignKeyFile, filepath.Join(dir, foreignKeyFile))
+		return nil, fail.Input("%s and %s hold the same key, but the second must be one that no candidate knows", signingKeyFile, foreignKeyFile).Try("remove %s and run the command again", filepath.Join(dir, foreignKeyFile))
 	}
 	return newKeys(signing, foreign)
 }
@@ -135,7 +135,7 @@ func readKey(path string) (*rsa.PrivateKey, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
-			return nil, fail.Input("the key file %s cannot be read by this user: give it back to its owner (chown), or remove it to have a new key minted", path)
+			return nil, fail.Input("the key file %s cannot be read by this user", path).Try("give it back to its owner (chown), or remove it to have a new key minted")
 		}
 		return nil, fmt.Errorf("open the key file %s: %w", path, err)
 	}
@@ -145,10 +145,10 @@ func readKey(path string) (*rsa.PrivateKey, error) {
 		return nil, fmt.Errorf("open the key file %s: %w", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fail.Input("the key file %s is not a regular file: remove it to have a new key minted", path)
+		return nil, fail.Input("the key file %s is not a regular file", path).Try("remove it to have a new key minted")
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fail.Input("the key file %s is open to others (mode %04o): run chmod 600 %s, or remove it to have a new key minted", path, mode, path)
+		return nil, fail.Input("the key file %s is open to others (mode %04o)", path, mode).Try("run chmod 600 %s, or remove it to have a new key minted", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
@@ -156,7 +156,7 @@ func readKey(path string) (*rsa.PrivateKey, error) {
 	}
 	key, err := parseKey(data)
 	if err != nil {
-		return nil, fail.Input("the key file %s %w: remove it to have a new key minted", path, err)
+		return nil, fail.Input("the key file %s %w", path, err).Try("remove it to have a new key minted")
 	}
 	return key, nil
 }

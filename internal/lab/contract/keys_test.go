@@ -23,6 +23,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestKeysAreMintedOnce(t *testing.T) {
@@ -154,11 +155,11 @@ func TestBadKeyFiles(t *testing.T) {
 				t.Errorf("%v is not bad input", err)
 			}
 			for _, part := range []string{c.want, path, "remove it"} {
-				if !strings.Contains(err.Error(), part) {
+				if !strings.Contains(said.Err(err), part) {
 					t.Errorf("%q does not say %q", err, part)
 				}
 			}
-			if strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "MII") {
+			if strings.Contains(said.Err(err), "\n") || strings.Contains(said.Err(err), "MII") {
 				t.Error("the error is no sentence, or quotes the key")
 			}
 			after, err := os.ReadFile(path)
@@ -191,7 +192,7 @@ func TestSameKeyTwice(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, foreignKeyFile), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenKeys(dir); !fail.IsInput(err) || !strings.Contains(err.Error(), "the same key") {
+	if _, err := OpenKeys(dir); !fail.IsInput(err) || !strings.Contains(said.Err(err), "the same key") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -198,14 +198,14 @@ func Parse(name string, data []byte) (c *Contract, err error) {
 	defer func() {
 		// The YAML reader may panic on hostile input.
 		if r := recover(); r != nil {
-			c, err = nil, fail.Input("%s is not YAML: correct it or restore it from version control", name)
+			c, err = nil, fail.Input("%s is not YAML", name).Try("correct it or restore it from version control")
 		}
 	}()
 	if len(data) > maxFile {
-		return nil, fail.Input("%s is longer than %d bytes, which no contract is: restore it from version control", name, maxFile)
+		return nil, fail.Input("%s is longer than %d bytes, which no contract is", name, maxFile).Try("restore it from version control")
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fail.Input("%s is empty: restore it from version control", name)
+		return nil, fail.Input("%s is empty", name).Try("restore it from version control")
 	}
 	c = &Contract{}
 	if err := yaml.UnmarshalWithOptions(data, c, yaml.Strict()); err != nil {
@@ -220,9 +220,9 @@ func Parse(name string, data []byte) (c *Contract, err error) {
 func inFile(name string, err error) error {
 	var at *lineError
 	if errors.As(err, &at) && at.line > 0 {
-		return fail.Input("%s:%d: %w", name, at.line, at.err)
+		return fail.In(fail.At(name, at.line), "%w", at.err)
 	}
-	return fail.Input("%s: %w", name, err)
+	return fail.In(name, "%w", err)
 }
 
 func (c *Contract) prepare() error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // contractFile is the real contract.
@@ -151,10 +152,10 @@ func TestBadContracts(t *testing.T) {
 			if !fail.IsInput(err) {
 				t.Errorf("%v is not bad input", err)
 			}
-			if !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "f.yaml") {
+			if !strings.Contains(said.Err(err), c.want) || !strings.HasPrefix(said.Err(err), "f.yaml") {
 				t.Errorf("%q does not say %q", err, c.want)
 			}
-			if strings.Contains(err.Error(), "\n") {
+			if strings.Contains(said.Err(err), "\n") {
 				t.Errorf("%q is more than a line", err)
 			}
 		})
@@ -163,13 +164,13 @@ func TestBadContracts(t *testing.T) {
 
 func TestLoadNamesTheFile(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "contract.yaml")
-	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(err.Error(), missing) {
+	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), missing) {
 		t.Errorf("got %v", err)
 	}
 	if err := os.WriteFile(missing, make([]byte, maxFile+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(err.Error(), "longer than") {
+	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), "longer than") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -190,7 +191,7 @@ func FuzzParse(f *testing.F) {
 			if !fail.IsInput(err) {
 				t.Errorf("%v is not bad input", err)
 			}
-			if strings.ContainsAny(err.Error(), "\n") {
+			if strings.ContainsAny(said.Err(err), "\n") {
 				t.Errorf("%q is more than a line", err)
 			}
 			return

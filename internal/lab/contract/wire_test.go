@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 var testNow = time.Unix(1_800_000_000, 0)
@@ -83,7 +85,7 @@ func TestReadAnswer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := read(c.text, c.method)
 			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
+				if err == nil || !strings.Contains(said.Err(err), c.err) {
 					t.Errorf("got %v, want %q", err, c.err)
 				}
 				return
@@ -228,7 +230,7 @@ func TestDatabaseGone(t *testing.T) {
 	target := startReference(t)
 	target.Rows = goneRows{target.Rows}
 	report, err := Run(context.Background(), only(t, loadContract(t), "auth-good"), target)
-	if err == nil || !strings.Contains(err.Error(), "case auth-good: look for new rows: database gone") || len(report.Cases) != 0 {
+	if err == nil || !strings.Contains(said.Err(err), "case auth-good: look for new rows: database gone") || len(report.Cases) != 0 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -198,7 +198,7 @@ func currentContext(o Options) (string, error) {
 		CurrentContext string `json:"currentContext"`
 	}
 	if err := json.Unmarshal(text, &config); err != nil {
-		return "", fail.Input("Docker's configuration %s is not valid JSON (%v); repair it or remove it", file, err)
+		return "", fail.Input("Docker's configuration %s is not valid JSON (%v)", file, err).Try("repair it or remove it")
 	}
 	return config.CurrentContext, nil
 }
@@ -223,12 +223,11 @@ func fromContext(name, from string, o Options) (endpoint, error) {
 			}
 		}
 		slices.Sort(known)
-		return endpoint{}, fail.Input("the Docker context %q (from %s) does not exist; known are %s: choose one with `docker context use` or DOCKER_CONTEXT",
-			name, from, strings.Join(known, ", "))
+		return endpoint{}, fail.Input("the Docker context %q (from %s) does not exist", name, from).Try("known are %s: choose one with `docker context use` or DOCKER_CONTEXT", strings.Join(known, ", "))
 	}
 	epMeta, err := dockercontext.EndpointFromContext(meta)
 	if err != nil {
-		return endpoint{}, fail.Input("%s has no Docker endpoint; choose another with `docker context use`", source)
+		return endpoint{}, fail.Input("%s has no Docker endpoint", source).Try("choose another with `docker context use`")
 	}
 	if strings.HasPrefix(epMeta.Host, "ssh://") {
 		return fromURL(epMeta.Host, source, o)
@@ -248,7 +247,7 @@ func fromContext(name, from string, o Options) (endpoint, error) {
 func fromURL(host, source string, o Options) (endpoint, error) {
 	ep := endpoint{host: host, source: source, contact: &contact{}}
 	bad := func(why string) (endpoint, error) {
-		return endpoint{}, fail.Input("the Docker endpoint %q (from %s) %s; write unix:///path, tcp://host:port or ssh://user@host", host, source, why)
+		return endpoint{}, fail.Input("the Docker endpoint %q (from %s) %s", host, source, why).Try("write unix:///path, tcp://host:port or ssh://user@host")
 	}
 	u, err := url.Parse(host)
 	if err != nil {
@@ -268,8 +267,7 @@ func fromURL(host, source string, o Options) (endpoint, error) {
 		if dir := certDir(o); dir != "" {
 			for _, name := range []string{"ca.pem", "cert.pem", "key.pem"} {
 				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-					return endpoint{}, fail.Input("DOCKER_TLS_VERIFY asks for TLS to %s, but %s is not there; set DOCKER_CERT_PATH to the folder that holds ca.pem, cert.pem and key.pem",
-						host, filepath.Join(dir, name))
+					return endpoint{}, fail.Input("DOCKER_TLS_VERIFY asks for TLS to %s, but %s is not there", host, filepath.Join(dir, name)).Try("set DOCKER_CERT_PATH to the folder that holds ca.pem, cert.pem and key.pem")
 				}
 			}
 			ep.opts = append([]client.Opt{client.WithTLSClientConfig(
@@ -324,7 +322,7 @@ func explain(ctx context.Context, ep endpoint, err error) error {
 			if ep.source == "default" {
 				return fmt.Errorf("cannot reach Docker at %s: no engine is installed or running there; install Docker Engine (or Docker Desktop) and start it, or set DOCKER_HOST", at)
 			}
-			return fail.Input("cannot reach Docker at %s: the socket does not exist; start that engine or choose another", at)
+			return fail.Input("cannot reach Docker at %s: the socket does not exist", at).Try("start that engine or choose another")
 		case errors.Is(dialErr, syscall.ECONNREFUSED):
 			return fmt.Errorf("cannot reach Docker at %s: nothing listens on the socket; start the engine (sudo systemctl start docker, or sudo dockerd)", at)
 		}

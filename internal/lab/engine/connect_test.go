@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // env makes a Getenv of pairs.
@@ -73,7 +74,7 @@ func TestResolve(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ep, err := resolve(tt.opts)
 			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) || !fail.IsInput(err) {
+				if err == nil || !strings.Contains(said.Err(err), tt.err) || !fail.IsInput(err) {
 					t.Fatalf("error %v (bad input: %v), want bad input with %q", err, fail.IsInput(err), tt.err)
 				}
 				return
@@ -99,7 +100,7 @@ func TestBrokenDockerConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := resolve(Options{Getenv: env("DOCKER_CONFIG", dir)})
-	if !fail.IsInput(err) || !strings.Contains(err.Error(), "is not valid JSON") {
+	if !fail.IsInput(err) || !strings.Contains(said.Err(err), "is not valid JSON") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -154,7 +155,7 @@ func TestConnectErrors(t *testing.T) {
 				t.Fatal("connected")
 			}
 			for _, want := range append(tt.want, "cannot reach Docker at "+tt.host) {
-				if !strings.Contains(err.Error(), want) {
+				if !strings.Contains(said.Err(err), want) {
 					t.Errorf("%q lacks %q", err, want)
 				}
 			}
@@ -181,7 +182,7 @@ func TestPermissionDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Connect(t.Context(), Options{Host: "unix://" + sock})
-	if err == nil || !strings.Contains(err.Error(), "usermod -aG docker") {
+	if err == nil || !strings.Contains(said.Err(err), "usermod -aG docker") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -206,11 +207,11 @@ func TestSSHFailureCarriesTheReason(t *testing.T) {
 				t.Fatal("connected")
 			}
 			for _, want := range []string{"ssh://me@far", "Permission denied (publickey)", "try `ssh me@far docker version`"} {
-				if !strings.Contains(err.Error(), want) {
+				if !strings.Contains(said.Err(err), want) {
 					t.Errorf("%q lacks %q", err, want)
 				}
 			}
-			if strings.Contains(err.Error(), "\n") {
+			if strings.Contains(said.Err(err), "\n") {
 				t.Errorf("%q is more than one line", err)
 			}
 			args, err := os.ReadFile(filepath.Join(dir, "args"))

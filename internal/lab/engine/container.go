@@ -19,6 +19,8 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // Spec describes a container. The zero value of a field leaves the engine's
@@ -165,7 +167,7 @@ func (e *Engine) Create(ctx context.Context, s Spec) (*Container, error) {
 	case errdefs.IsConflict(err):
 		return nil, e.nameTaken(ctx, s.Name, err)
 	case errdefs.IsNotFound(err) && strings.Contains(strings.ToLower(err.Error()), "image"):
-		return nil, fmt.Errorf("creating container %s: the image %s is not on the engine at %s; build the images first", s.Name, s.Image, e.host)
+		return nil, fail.Work("creating container %s: the image %s is not on the engine at %s", s.Name, s.Image, e.host).Try("build the images first")
 	case err != nil:
 		return nil, fmt.Errorf("creating container %s from image %s on %s: %w", s.Name, s.Image, e.host, err)
 	}
@@ -200,9 +202,9 @@ func (e *Engine) nameTaken(ctx context.Context, name string, err error) error {
 		return fmt.Errorf("creating container %s on %s: %w", name, e.host, err)
 	}
 	if res.Container.Config != nil && res.Container.Config.Labels[LabelKind] == KindContainer {
-		return fmt.Errorf("the container name %s is taken on %s by a container of percore's run %s; remove it with `percore clean`", name, e.host, res.Container.Config.Labels[LabelRun])
+		return fail.Work("the container name %s is taken on %s by a container of percore's run %s", name, e.host, res.Container.Config.Labels[LabelRun]).Try("remove it with %s", fail.Call("clean"))
 	}
-	return fmt.Errorf("the container name %s is taken on %s by a container that is not percore's; rename or remove it (docker rm -f %s)", name, e.host, name)
+	return fail.Work("the container name %s is taken on %s by a container that is not percore's", name, e.host).Try("rename or remove it (docker rm -f %s)", name)
 }
 
 // Run creates and starts a container. One that cannot be started is removed.

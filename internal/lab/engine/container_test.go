@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func archive(t testing.TB, h tar.Header, body string) []byte {
@@ -49,7 +51,7 @@ func TestFileFromTar(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			data, err := fileFromTar(bytes.NewReader(tt.data), tt.limit)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.Contains(said.Err(err), tt.want) {
 				t.Errorf("%q, %v", data, err)
 			}
 		})

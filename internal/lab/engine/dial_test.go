@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // frame is a piece of the multiplexed output of an exec.
@@ -128,11 +130,11 @@ func TestConnTellsWhyItEnded(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{"Connection refused", "app:8080", "tools"} {
-		if !strings.Contains(err.Error(), want) {
+		if !strings.Contains(said.Err(err), want) {
 			t.Errorf("%q lacks %q", err, want)
 		}
 	}
-	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(said.Err(err), "Connection refused") {
 		t.Errorf("read: %v", err)
 	}
 	if _, err := c.Write([]byte("x")); err == nil {
@@ -175,7 +177,7 @@ func TestConnected(t *testing.T) {
 		t.Errorf("a socat that says nothing: %v", err)
 	}
 	g.out.Close()
-	if err := silent.connected(t.Context()); err == nil || !strings.Contains(err.Error(), "without a word") {
+	if err := silent.connected(t.Context()); err == nil || !strings.Contains(said.Err(err), "without a word") {
 		t.Errorf("a socat that ends without a word: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // run starts a container of the tools image that runs a shell script.
@@ -95,7 +96,7 @@ func TestContainerLimits(t *testing.T) {
 	if exit, err := c.Wait(t.Context()); err != nil || exit.Code != 137 || exit.OOMKilled {
 		t.Errorf("exit %+v, %v", exit, err)
 	}
-	if _, err := c.PID(t.Context()); err == nil || !strings.Contains(err.Error(), "does not run") {
+	if _, err := c.PID(t.Context()); err == nil || !strings.Contains(said.Err(err), "does not run") {
 		t.Errorf("pid of a stopped container: %v", err)
 	}
 }
@@ -120,7 +121,7 @@ func TestExitCodes(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	long := run(t, "sleep 60", nil)
-	if _, err := long.Wait(ctx); err == nil || !strings.Contains(err.Error(), long.Name) {
+	if _, err := long.Wait(ctx); err == nil || !strings.Contains(said.Err(err), long.Name) {
 		t.Errorf("waited %v", err)
 	}
 }
@@ -137,10 +138,10 @@ func TestExecAndCopy(t *testing.T) {
 	if err != nil || !bytes.Equal(back, big) {
 		t.Errorf("%d bytes of %d came back, %v", len(back), len(big), err)
 	}
-	if _, err := c.CopyFrom(ctx, "/tmp/big", 1000); err == nil || !strings.Contains(err.Error(), "more than the 1000") {
+	if _, err := c.CopyFrom(ctx, "/tmp/big", 1000); err == nil || !strings.Contains(said.Err(err), "more than the 1000") {
 		t.Errorf("a file over the limit: %v", err)
 	}
-	if _, err := c.CopyFrom(ctx, "/tmp/none", 1000); err == nil || !strings.Contains(err.Error(), "/tmp/none") || !strings.Contains(err.Error(), c.Name) {
+	if _, err := c.CopyFrom(ctx, "/tmp/none", 1000); err == nil || !strings.Contains(said.Err(err), "/tmp/none") || !strings.Contains(said.Err(err), c.Name) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	if err := c.CopyTo(ctx, engine.File{Path: "/new/folder/file", Data: []byte("x")}); err != nil {
@@ -162,16 +163,16 @@ func TestExecAndCopy(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	c := run(t, "sleep 60", nil)
 	_, err := c.Engine().Create(t.Context(), engine.Spec{Name: c.Name, Image: enginetest.Images(t, c.Engine(), "tools")["tools"]})
-	if err == nil || !strings.Contains(err.Error(), "is taken") || !strings.Contains(err.Error(), "percore clean") {
+	if err == nil || !strings.Contains(said.Err(err), "is taken") || !strings.Contains(said.Err(err), "percore clean") {
 		t.Errorf("by one of percore's: %v", err)
 	}
 	foreign := run(t, "sleep 60", func(s *engine.Spec) { s.Labels = nil })
 	_, err = foreign.Engine().Create(t.Context(), engine.Spec{Name: foreign.Name, Image: enginetest.Images(t, c.Engine(), "tools")["tools"]})
-	if err == nil || !strings.Contains(err.Error(), "not percore's") || !strings.Contains(err.Error(), "docker rm -f "+foreign.Name) {
+	if err == nil || !strings.Contains(said.Err(err), "not percore's") || !strings.Contains(said.Err(err), "docker rm -f "+foreign.Name) {
 		t.Errorf("by a foreign one: %v", err)
 	}
 	_, err = c.Engine().Create(t.Context(), engine.Spec{Name: c.Name + "-x", Image: "percore/none:none"})
-	if err == nil || !strings.Contains(err.Error(), "build the images first") {
+	if err == nil || !strings.Contains(said.Err(err), "build the images first") {
 		t.Errorf("without its image: %v", err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // TestPatience: it counts from the first news of a broken link, by whichever
@@ -22,7 +24,7 @@ func TestPatience(t *testing.T) {
 	down := fmt.Errorf("reading: %w", syscall.ECONNRESET)
 	_, err := retry(t.Context(), e, func() (int, error) { return 0, down })
 	var lost *LostError
-	if !errors.As(err, &lost) || lost.Host != "ssh://me@far" || !errors.Is(err, syscall.ECONNRESET) || !strings.Contains(err.Error(), "the engine at ssh://me@far") {
+	if !errors.As(err, &lost) || lost.Host != "ssh://me@far" || !errors.Is(err, syscall.ECONNRESET) || !strings.Contains(said.Err(err), "the engine at ssh://me@far") {
 		t.Fatalf("%v", err)
 	}
 	// An engine that was given up is not asked again for a while.
@@ -136,7 +138,7 @@ func TestCreatedAndStartedOnce(t *testing.T) {
 	// Somebody else's container of that name is still a conflict.
 	far.labels = map[string]string{LabelRun: "another"}
 	far.cut["containers/create"] = 1
-	if _, err := e.Create(t.Context(), Spec{Name: "x", Image: "i", Labels: map[string]string{LabelRun: "r1"}}); err == nil || !strings.Contains(err.Error(), "is taken") {
+	if _, err := e.Create(t.Context(), Spec{Name: "x", Image: "i", Labels: map[string]string{LabelRun: "r1"}}); err == nil || !strings.Contains(said.Err(err), "is taken") {
 		t.Errorf("%v", err)
 	}
 }

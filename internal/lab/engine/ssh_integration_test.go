@@ -18,6 +18,7 @@ import (
 
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // fakeSSH makes this test binary play ssh: it carries its standard streams to
@@ -131,7 +132,7 @@ func TestOverSSH(t *testing.T) {
 		t.Errorf("a read with a deadline over ssh, which knows none: %v", err)
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	if _, err := c.DialTCP(ctx, "127.0.0.1:7001"); err == nil || !strings.Contains(err.Error(), "Connection refused") {
+	if _, err := c.DialTCP(ctx, "127.0.0.1:7001"); err == nil || !strings.Contains(said.Err(err), "Connection refused") {
 		t.Errorf("dialling where nothing listens: %v", err)
 	}
 

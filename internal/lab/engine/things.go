@@ -9,6 +9,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // Thing is a container, network, volume or image of percore's.
@@ -155,7 +157,7 @@ func (e *Engine) Delete(ctx context.Context, t Thing) error {
 // already is an error: older engines would create a second one of that name,
 // and refuse to connect a container to either.
 func (e *Engine) CreateNetwork(ctx context.Context, name string, labels map[string]string) (Thing, error) {
-	taken := fmt.Errorf("the network name %s is taken on %s; remove that network (docker network rm %s)", name, e.host, name)
+	taken := fail.Work("the network name %s is taken on %s", name, e.host).Try("remove that network (docker network rm %s)", name)
 	found, err := e.api.NetworkList(ctx, client.NetworkListOptions{Filters: client.Filters{}.Add("name", name)})
 	if err != nil {
 		return Thing{}, fmt.Errorf("listing networks on %s: %w", e.host, err)
@@ -184,7 +186,7 @@ func (e *Engine) CreateVolume(ctx context.Context, name string, labels map[strin
 	switch {
 	case err == nil:
 		if found.Volume.Labels[Label] != "1" {
-			return fmt.Errorf("the volume name %s is taken on %s by a volume that is not percore's; remove it (docker volume rm %s)", name, e.host, name)
+			return fail.Work("the volume name %s is taken on %s by a volume that is not percore's", name, e.host).Try("remove it (docker volume rm %s)", name)
 		}
 		return nil
 	case !errdefs.IsNotFound(err):

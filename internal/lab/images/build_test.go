@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // builder is a Builder over a fake engine, and what it told.
@@ -139,7 +140,7 @@ func TestBuildErrorCarriesTheEndOfTheOutput(t *testing.T) {
 	if !errors.As(err, &be) {
 		t.Fatalf("the error is %v", err)
 	}
-	first, rest, _ := strings.Cut(err.Error(), "\n")
+	first, rest, _ := strings.Cut(said.Err(err), "\n")
 	if !strings.HasPrefix(first, "building the image postgres, step 2 of 2 (RUN echo before") || !strings.HasSuffix(first, ": the command ended with status 3") {
 		t.Errorf("the first line is %q", first)
 	}
@@ -155,7 +156,7 @@ func TestBuildErrorOfAFullDiskHasTheRemedy(t *testing.T) {
 	}
 	b, _ := builder(t, e)
 	_, err := b.Build(t.Context(), plan.FlavourPublished, "postgres")
-	if err == nil || !strings.Contains(err.Error(), "the disk is full") || !strings.Contains(err.Error(), "free some space") {
+	if err == nil || !strings.Contains(said.Err(err), "the disk is full") || !strings.Contains(said.Err(err), "free some space") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -164,7 +165,7 @@ func TestBuildWithoutAnImageAtTheEndFails(t *testing.T) {
 	e := newEngine()
 	e.stream = func(client.ImageBuildOptions) string { return `{"stream":"Step 1/1 : FROM x\n"}` }
 	b, _ := builder(t, e)
-	if _, err := b.Build(t.Context(), plan.FlavourPublished, "postgres"); err == nil || !strings.Contains(err.Error(), "without an image") {
+	if _, err := b.Build(t.Context(), plan.FlavourPublished, "postgres"); err == nil || !strings.Contains(said.Err(err), "without an image") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -238,10 +239,10 @@ func TestDebianFlavourNeedsTheEnginesArchitecture(t *testing.T) {
 	e.arch = "riscv64"
 	b, _ := builder(t, e)
 	_, err := b.Build(t.Context(), plan.FlavourDebian, "postgres")
-	if err == nil || !strings.Contains(err.Error(), "riscv64") && runtime.GOOS == "linux" || !strings.Contains(err.Error(), "published flavour") {
+	if err == nil || !strings.Contains(said.Err(err), "riscv64") && runtime.GOOS == "linux" || !strings.Contains(said.Err(err), "published flavour") {
 		t.Errorf("the error is %v", err)
 	}
-	if err != nil && strings.Contains(err.Error(), "\n") {
+	if err != nil && strings.Contains(said.Err(err), "\n") {
 		t.Errorf("the error has more than one line: %v", err)
 	}
 }
@@ -317,7 +318,7 @@ func TestBootstrapErrors(t *testing.T) {
 			b, _ := builder(t, e)
 			_, err := b.Build(t.Context(), plan.FlavourDebian, "postgres")
 			for _, w := range c.want {
-				if err == nil || !strings.Contains(err.Error(), w) {
+				if err == nil || !strings.Contains(said.Err(err), w) {
 					t.Errorf("the error is %v, without %q", err, w)
 				}
 			}
@@ -350,7 +351,7 @@ func TestCargoErrors(t *testing.T) {
 			b, _ := builder(t, e)
 			_, err := b.Build(t.Context(), plan.FlavourDebian, "oha")
 			for _, w := range c.want {
-				if err == nil || !strings.Contains(err.Error(), w) {
+				if err == nil || !strings.Contains(said.Err(err), w) {
 					t.Errorf("the error is %v, without %q", err, w)
 				}
 			}
@@ -372,7 +373,7 @@ func TestCLibraryOfAProgram(t *testing.T) {
 		t.Errorf("on a newer C library: %v", err)
 	}
 	glibcOfSuite = [2]int{1, 0}
-	if err := runsOnSuite(self); err == nil || !strings.Contains(err.Error(), "an older C library") {
+	if err := runsOnSuite(self); err == nil || !strings.Contains(said.Err(err), "an older C library") {
 		t.Errorf("on an older C library: %v", err)
 	}
 	if err := runsOnSuite(filepath.Join(t.TempDir(), "none")); err == nil {

@@ -114,7 +114,7 @@ func collect(root string, c Copy) ([]file, error) {
 			return nil
 		}
 		if !d.Type().IsRegular() {
-			return fail.Input("%s is not a regular file: a build context holds nothing else, replace it by a file", p)
+			return fail.Input("%s is not a regular file: a build context holds nothing else", p).Try("replace it by a file")
 		}
 		rel, err := filepath.Rel(start, p)
 		if err != nil {
@@ -150,7 +150,7 @@ func readFile(p, name string) (file, error) {
 
 func missing(err error, p string) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail.Input("%s is missing from the project: restore the file, or run percore inside a complete checkout", p)
+		return fail.Input("%s is missing from the project", p).Try("restore the file, or run percore inside a complete checkout")
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 var flavours = []plan.Flavour{plan.FlavourDebian, plan.FlavourPublished}
@@ -255,21 +256,21 @@ func TestContextErrorsNameTheFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "images/x/Dockerfile")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(err.Error(), "images/x/Dockerfile") {
+	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "images/x/Dockerfile") {
 		t.Errorf("a missing Dockerfile: %v", err)
 	}
 	root, r = miniature(t)
 	if err := os.RemoveAll(filepath.Join(root, "server")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(err.Error(), "server is missing") {
+	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "server is missing") {
 		t.Errorf("a missing folder: %v", err)
 	}
 	root, r = miniature(t)
 	if err := os.Symlink("main.go", filepath.Join(root, "server/link.go")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(err.Error(), "link.go") {
+	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "link.go") {
 		t.Errorf("a symbolic link: %v", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // docker connects to the engine; without one the test fails.
@@ -149,7 +150,7 @@ func TestStoppedBuildLeavesNothing(t *testing.T) {
 		}
 	}}
 	_, err = b.one(ctx, plan.FlavourDebian, it, 1, 1)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "stopped") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(said.Err(err), "stopped") {
 		t.Fatalf("the build ended with %v", err)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
@@ -173,7 +174,7 @@ func TestStoppedBuildLeavesNothing(t *testing.T) {
 }
 
 func TestVersionsOfAnImageThatIsNotThere(t *testing.T) {
-	if _, err := Versions(t.Context(), docker(t), "percore/none:none"); err == nil || !strings.Contains(err.Error(), "percore/none:none") {
+	if _, err := Versions(t.Context(), docker(t), "percore/none:none"); err == nil || !strings.Contains(said.Err(err), "percore/none:none") {
 		t.Errorf("the error is %v", err)
 	}
 }

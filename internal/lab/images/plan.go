@@ -112,7 +112,7 @@ func resolve(root string, flavour plan.Flavour, arch string, names ...string) (P
 	}
 	for _, name := range names {
 		if _, ok := byName[name]; !ok {
-			return Plan{}, fail.Input("there is no recipe for an image %q in the %s flavour: choose from %s", name, flavour, strings.Join(Finals(), ", "))
+			return Plan{}, fail.Input("there is no recipe for an image %q in the %s flavour", name, flavour).Try("choose from %s", strings.Join(Finals(), ", "))
 		}
 		need(name)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/moby/moby/client"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // storeEngine is a fake engine that images are copied from and to.
@@ -53,7 +55,7 @@ func TestTransfer(t *testing.T) {
 		t.Errorf("copied to another architecture: %v, %v", got, err)
 	}
 	lossy := storeEngine{fakeEngine: newEngine(), broken: true}
-	if _, err := Transfer(t.Context(), from, lossy, wanted); err == nil || !strings.Contains(err.Error(), "is not there") {
+	if _, err := Transfer(t.Context(), from, lossy, wanted); err == nil || !strings.Contains(said.Err(err), "is not there") {
 		t.Errorf("an engine that loads nothing: %v", err)
 	}
 	down := errors.New("down")

@@ -76,7 +76,7 @@ func (t *Tool) Prepare(ctx context.Context, run Run) (Result, error) {
 	config := filepath.Join(filepath.Dir(playbook), "ansible.cfg")
 	for _, name := range []string{playbook, config} {
 		if _, err := os.Stat(name); err != nil {
-			return Result{}, fail.Input("preparing the machines needs %s, which is not there: run percore from its source tree", name)
+			return Result{}, fail.Input("preparing the machines needs %s, which is not there", name).Try("run percore from its source tree")
 		}
 	}
 	dir, err := filepath.Abs(filepath.Join(run.Dir, "ansible"))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/fleet"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 var lab = fleet.Lab{Machines: []fleet.Machine{
@@ -229,10 +230,10 @@ func TestFind(t *testing.T) {
 		version, err           string
 	}{
 		{"good", `echo "ansible-playbook [core 2.18.1]"`, "", "2.18.1", ""},
-		{"too old", `echo "ansible-playbook [core 2.15.9]"`, python, "", "it is ansible-core 2.15.9, and the playbook needs 2.16 or newer: install ansible-core"},
-		{"broken", `echo "bad interpreter" >&2; exit 1`, python, "", "it does not start (bad interpreter): install ansible-core 2.16 or newer"},
+		{"too old", `echo "ansible-playbook [core 2.15.9]"`, python, "", "it is ansible-core 2.15.9, and the playbook needs 2.16 or newer; install ansible-core"},
+		{"broken", `echo "bad interpreter" >&2; exit 1`, python, "", "it does not start (bad interpreter); install ansible-core 2.16 or newer"},
 		{"something else", `echo hello`, python, "", `it does not say that it is ansible-core 2.16 or newer ("hello")`},
-		{"none", "", python, "", "there is no ansible-playbook on PATH: install ansible-core 2.16 or newer"},
+		{"none", "", python, "", "there is no ansible-playbook on PATH; install ansible-core 2.16 or newer"},
 		{"no python either", "", "", "", "there is no ansible-playbook on PATH; no Python is here: install Python 3.11 to 3.13"},
 		{"old python", "", `echo 3 9 "$0"`, "", "only Python 3.9 is here"},
 	} {
@@ -252,7 +253,7 @@ func TestFind(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tt.err) || !fail.IsInput(err) {
+			if err == nil || !strings.Contains(said.Err(err), tt.err) || !fail.IsInput(err) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -271,13 +272,13 @@ func TestInstallFails(t *testing.T) {
 *--without-pip*) exit 0 ;;
 *) echo "No module named ensurepip" >&2; exit 1 ;;
 esac`)
-	var said []string
-	_, err := Find(t.Context(), Options{CacheDir: cache, Install: true, Say: func(f string, a ...any) { said = append(said, fmt.Sprintf(f, a...)) }})
-	if err == nil || !strings.Contains(err.Error(), "has neither ensurepip nor pip, and there is no uv: install one of them (apt-get install python3-venv)") {
+	var lines []string
+	_, err := Find(t.Context(), Options{CacheDir: cache, Install: true, Say: func(f string, a ...any) { lines = append(lines, fmt.Sprintf(f, a...)) }})
+	if err == nil || !strings.Contains(said.Err(err), "has neither ensurepip nor pip, and there is no uv; install one of them (apt-get install python3-venv)") {
 		t.Errorf("%v", err)
 	}
-	if len(said) != 1 || !strings.HasPrefix(said[0], "prepare: there is no ansible-playbook on PATH: installing ansible-core 2.19.14 into "+cache) {
-		t.Errorf("said %q", said)
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "prepare: there is no ansible-playbook on PATH: installing ansible-core 2.19.14 into "+cache) {
+		t.Errorf("said %q", lines)
 	}
 	if left, _ := filepath.Glob(filepath.Join(cache, "ansible", "*core*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
@@ -301,14 +302,14 @@ func TestReach(t *testing.T) {
 			switch {
 			case tt.want == "" && (err != nil || users["app"] != "admin" || users["db"] != "admin"):
 				t.Errorf("%v, %v", users, err)
-			case tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)):
+			case tt.want != "" && (err == nil || !strings.HasPrefix(said.Err(err), tt.want)):
 				t.Errorf("%v", err)
 			}
 		})
 	}
 	t.Run("no ssh", func(t *testing.T) {
 		t.Setenv("PATH", t.TempDir())
-		if _, err := reach(t.Context(), Run{Machines: lab}, func(string, ...any) {}); err == nil || !strings.Contains(err.Error(), "the program ssh is not here") {
+		if _, err := reach(t.Context(), Run{Machines: lab}, func(string, ...any) {}); err == nil || !strings.Contains(said.Err(err), "the program ssh is not here") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -332,7 +333,7 @@ func TestSSHArgs(t *testing.T) {
 
 func TestPrepareNeedsThePlaybook(t *testing.T) {
 	_, err := (&Tool{}).Prepare(t.Context(), Run{Dir: t.TempDir(), Playbook: "/nonexistent/prepare.yml", Machines: lab})
-	if err == nil || !fail.IsInput(err) || !strings.Contains(err.Error(), "/nonexistent/prepare.yml") {
+	if err == nil || !fail.IsInput(err) || !strings.Contains(said.Err(err), "/nonexistent/prepare.yml") {
 		t.Errorf("%v", err)
 	}
 }

@@ -113,7 +113,7 @@ func Find(ctx context.Context, o Options) (*Tool, error) {
 		return tool, nil
 	}
 	if !o.Install {
-		return nil, fail.Input("%s: install ansible-core %s or newer, or let percore install its own (without NO_INSTALL)", why, oldest)
+		return nil, fail.Input("%s", why).Try("install ansible-core %s or newer, or let percore install its own (without NO_INSTALL)", oldest)
 	}
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of Ansible: %w", err)
@@ -308,7 +308,7 @@ func otherInstaller(ctx context.Context, python, dir, inside string, pip []strin
 	if pythonRun(ctx, python, "-m", "pip", "--python", inside, "--version") == nil {
 		return slices.Concat([]string{python, "-m", "pip", "--python", inside}, pip), nil
 	}
-	return nil, fail.Input("%s has neither ensurepip nor pip, and there is no uv: install one of them (apt-get install python3-venv)", python)
+	return nil, fail.Input("%s has neither ensurepip nor pip, and there is no uv", python).Try("install one of them (apt-get install python3-venv)")
 }
 
 // pythonRun runs one step of an installation. The user's index, proxy and

@@ -22,6 +22,7 @@ import (
 	"github.com/percore/percore/internal/machines/fleet"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/hoststest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 const playbook = "../../../ansible/prepare.yml"
@@ -106,10 +107,10 @@ func TestInstall(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(installDir, "ansible", ".making-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	var said lines
-	again, err := Find(t.Context(), Options{CacheDir: installDir, Say: said.say})
-	if err != nil || *again != *first || said.String() != "" {
-		t.Errorf("what is there already: %+v, %v, said %q", again, err, said.String())
+	var heard lines
+	again, err := Find(t.Context(), Options{CacheDir: installDir, Say: heard.say})
+	if err != nil || *again != *first || heard.String() != "" {
+		t.Errorf("what is there already: %+v, %v, said %q", again, err, heard.String())
 	}
 	// The Python that it was made with may go.
 	python, err := os.Readlink(first.Path)
@@ -119,7 +120,7 @@ func TestInstall(t *testing.T) {
 	if err := errors.Join(os.Remove(first.Path), os.Symlink("/nonexistent/python3", first.Path)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Find(t.Context(), Options{CacheDir: installDir}); err == nil || !strings.Contains(err.Error(), "NO_INSTALL") {
+	if _, err := Find(t.Context(), Options{CacheDir: installDir}); err == nil || !strings.Contains(said.Err(err), "NO_INSTALL") {
 		t.Errorf("an environment without its Python: %v", err)
 	}
 	if err := errors.Join(os.Remove(first.Path), os.Symlink(python, first.Path)); err != nil {
@@ -171,14 +172,14 @@ func TestPrepare(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	expires := time.Now().Add(24 * time.Hour)
-	var said lines
-	run := Run{Dir: filepath.Join(dir, "cloud"), Playbook: playbook, Machines: hosts.Machines(), SSHConfig: config, Expires: &expires, Say: said.say, Wait: 30 * time.Second}
+	var heard lines
+	run := Run{Dir: filepath.Join(dir, "cloud"), Playbook: playbook, Machines: hosts.Machines(), SSHConfig: config, Expires: &expires, Say: heard.say, Wait: 30 * time.Second}
 
 	first, err := ansible.Prepare(t.Context(), run)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, readFile(t, filepath.Join(run.Dir, "ansible", "log")))
 	}
-	t.Logf("said:\n%s", said.String())
+	t.Logf("said:\n%s", heard.String())
 	for _, m := range run.Machines.Machines {
 		if first.Changed[m.Name] == 0 {
 			t.Errorf("on %s nothing was changed", m.Name)
@@ -188,7 +189,7 @@ func TestPrepare(t *testing.T) {
 			"prepare: " + m.Name + ": no systemd runs here",
 			"prepare: " + m.Name + ": without systemd nothing here shuts this machine down at " + expires.UTC().Format(time.RFC3339),
 		} {
-			if !strings.Contains(said.String(), want) {
+			if !strings.Contains(heard.String(), want) {
 				t.Errorf("not said: %s", want)
 			}
 		}
@@ -229,7 +230,7 @@ func TestPrepare(t *testing.T) {
 	}
 	_, err = ansible.Prepare(t.Context(), run)
 	log := filepath.Join(run.Dir, "ansible", "log")
-	if want := `preparing db: the task "Docker Engine answers the user" failed: no Docker Engine answers root here (`; err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "; see "+log) {
+	if want := `preparing db: the task "Docker Engine answers the user" failed: no Docker Engine answers root here (`; err == nil || !strings.HasPrefix(said.Err(err), want) || !strings.HasSuffix(said.Err(err), "; see "+log) {
 		t.Errorf("without an engine: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(run.Dir, "ansible", "facts", "db.json")); !errors.Is(err, os.ErrNotExist) {
@@ -260,7 +261,7 @@ func TestPrepare(t *testing.T) {
 
 	hosts.Named("db").LinkDown()
 	run.Wait = 3 * time.Second
-	if _, err := ansible.Prepare(t.Context(), run); err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("preparing db: it does not answer over ssh at %s port %d within 3s (", db.SSHHost, db.SSHPort)) {
+	if _, err := ansible.Prepare(t.Context(), run); err == nil || !strings.HasPrefix(said.Err(err), fmt.Sprintf("preparing db: it does not answer over ssh at %s port %d within 3s (", db.SSHHost, db.SSHPort)) {
 		t.Errorf("a host whose plug is out: %v", err)
 	}
 }
@@ -329,7 +330,7 @@ func TestUnknownHostKey(t *testing.T) {
 	run := Run{Dir: t.TempDir(), Playbook: playbook, SSHConfig: config, IdentityFile: hosts.IdentityFile,
 		Machines: fleet.Lab{Provider: plan.ProviderHosts, Machines: []fleet.Machine{m}}}
 	began := time.Now()
-	if _, err := (&Tool{}).Prepare(t.Context(), run); err == nil || !strings.Contains(err.Error(), "preparing app: "+m.SSHHost+" has another ssh host key") {
+	if _, err := (&Tool{}).Prepare(t.Context(), run); err == nil || !strings.Contains(said.Err(err), "preparing app: "+m.SSHHost+" has another ssh host key") {
 		t.Errorf("another host key: %v after %v", err, time.Since(began))
 	}
 }

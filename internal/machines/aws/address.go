@@ -25,7 +25,7 @@ func CallerAddress(ctx context.Context, url string) (netip.Prefix, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	cannot := func(err error) (netip.Prefix, error) {
-		return netip.Prefix{}, fmt.Errorf("this machine's public address cannot be learnt from %s; give the network that may reach the machines with --ssh-from ADDRESS/32: %w", url, err)
+		return netip.Prefix{}, fail.Work("asking %s for this machine's public address: %w", url, err).Try("give the network that may reach the machines with %s", fail.Setting("ssh-from").To("ADDRESS/32"))
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -80,9 +80,9 @@ func Network(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(s)
 	switch {
 	case err != nil || !p.Addr().Is4():
-		return netip.Prefix{}, fail.Input("%q is no IPv4 network; write --ssh-from as in 203.0.113.7/32", text)
+		return netip.Prefix{}, fail.Input("%q is no IPv4 network", text).Try("write %s as in 203.0.113.7/32", fail.Setting("ssh-from"))
 	case p.Bits() < minSSHBits:
-		return netip.Prefix{}, fail.Input("the network %s would open ssh to too many; give --ssh-from the address that you come from, as in 203.0.113.7/32", p)
+		return netip.Prefix{}, fail.Input("the network %s would open ssh to too many", p).Try("give %s the address that you come from, as in 203.0.113.7/32", fail.Setting("ssh-from"))
 	}
 	return p.Masked(), nil
 }

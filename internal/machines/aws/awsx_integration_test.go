@@ -27,6 +27,7 @@ import (
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/iampolicy"
 	"github.com/percore/percore/internal/testkit/mototest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func open(t *testing.T, s *mototest.Server) *Client { return recording(t, s, nil) }
@@ -132,7 +133,7 @@ func TestPreflight(t *testing.T) {
 			r := graviton()
 			tt.edit(&r)
 			_, err := c.Preflight(t.Context(), r)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+			if err == nil || !strings.Contains(said.Err(err), tt.want) || !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 				t.Errorf("got %v, want one sentence with %q", err, tt.want)
 			}
 		})

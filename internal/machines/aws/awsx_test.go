@@ -21,6 +21,7 @@ import (
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // alone leaves the test with no AWS of the user's: an empty home, no keys.
@@ -53,11 +54,11 @@ func sentence(t *testing.T, err error, want ...string) {
 		return
 	}
 	for _, w := range want {
-		if !strings.Contains(err.Error(), w) {
+		if !strings.Contains(said.Err(err), w) {
 			t.Errorf("the error lacks %q: %v", w, err)
 		}
 	}
-	if !fail.IsInput(err) || strings.Contains(err.Error(), "\n") {
+	if !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("not one sentence about the input: %v", err)
 	}
 }
@@ -89,7 +90,7 @@ func TestOpenRefuses(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\naws_secret_access_key = SECRET\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
 		sentence(t, err, `the AWS profile "work" has only one of`)
-		if strings.Contains(err.Error(), "SECRET") {
+		if strings.Contains(said.Err(err), "SECRET") {
 			t.Errorf("it gives a secret away: %v", err)
 		}
 	})
@@ -102,7 +103,7 @@ func TestOpenRefuses(t *testing.T) {
 		alone(t, "[profile play]\ns3 =\n  addressing_style = path\nSECRET\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
 		sentence(t, err, "config, line 4: this is neither")
-		if strings.Contains(err.Error(), "SECRET") {
+		if strings.Contains(said.Err(err), "SECRET") {
 			t.Errorf("it gives a secret away: %v", err)
 		}
 	})
@@ -157,7 +158,7 @@ func TestExplain(t *testing.T) {
 		return &smithy.OperationError{ServiceID: "EC2", OperationName: "DescribeVpcs", Err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}}}
 	}
 	sentence(t, explain(unknown("ec2.eu-nowhere-1.amazonaws.com"), ""), "there is no AWS region eu-nowhere-1, or this machine has no network", "--region")
-	if err := explain(unknown("proxy.example"), ""); fail.IsInput(err) || !strings.Contains(err.Error(), "no such host") {
+	if err := explain(unknown("proxy.example"), ""); fail.IsInput(err) || !strings.Contains(said.Err(err), "no such host") {
 		t.Errorf("another host that is not known: %v", err)
 	}
 	for _, err := range []error{context.Canceled, errors.New("anything else")} {
@@ -185,12 +186,12 @@ func TestCallerAddress(t *testing.T) {
 		status int
 	}{{"<html>", 200}, {"", 200}, {"10.0.0.1", 200}, {"127.0.0.1", 200}, {"2001:db8::1", 200}, {"203.0.113.9", 500}} {
 		answer, status = tt.answer, tt.status
-		if p, err := CallerAddress(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), "--ssh-from") {
+		if p, err := CallerAddress(t.Context(), s.URL); err == nil || !strings.Contains(said.Err(err), "--ssh-from") {
 			t.Errorf("%q became %v, %v", answer, p, err)
 		}
 	}
 	s.Close()
-	if _, err := CallerAddress(t.Context(), s.URL); err == nil || !strings.Contains(err.Error(), "--ssh-from") {
+	if _, err := CallerAddress(t.Context(), s.URL); err == nil || !strings.Contains(said.Err(err), "--ssh-from") {
 		t.Errorf("nobody answered: %v", err)
 	}
 }

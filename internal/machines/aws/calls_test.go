@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // form reads the parameters of a call of EC2.
@@ -60,7 +61,7 @@ func TestListing(t *testing.T) {
 func TestListingWithoutEnd(t *testing.T) {
 	c := against(t, nil, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "<X><nextToken>again</nextToken></X>") })
 	err := c.subnets(t.Context(), ours(), func(types.Subnet) {})
-	if err == nil || !strings.Contains(err.Error(), "has not ended after") {
+	if err == nil || !strings.Contains(said.Err(err), "has not ended after") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -132,10 +133,10 @@ func TestTries(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Running(t.Context(), "one")
-	if err == nil || !strings.HasPrefix(err.Error(), "looking up the instances of run one in us-east-1: ec2 DescribeInstances: Post ") || !strings.Contains(err.Error(), "connection refused") || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.HasPrefix(said.Err(err), "looking up the instances of run one in us-east-1: ec2 DescribeInstances: Post ") || !strings.Contains(said.Err(err), "connection refused") || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("nobody is there: %v", err)
 	}
-	if left, err := c.Delete(t.Context(), []Resource{{Kind: KindVolume, ID: "vol-1"}, {Kind: KindVolume, ID: "vol-2"}}, nil); err == nil || len(left) != 2 || !strings.HasPrefix(err.Error(), "deleting volume vol-1: ec2 DeleteVolume: Post ") {
+	if left, err := c.Delete(t.Context(), []Resource{{Kind: KindVolume, ID: "vol-1"}, {Kind: KindVolume, ID: "vol-2"}}, nil); err == nil || len(left) != 2 || !strings.HasPrefix(said.Err(err), "deleting volume vol-1: ec2 DeleteVolume: Post ") {
 		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -113,9 +113,9 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	}
 	switch {
 	case cfg.Region == "":
-		return nil, fail.Input("no AWS region is chosen; give --region, write cloud.region in the profile, or set AWS_REGION")
+		return nil, fail.Input("no AWS region is chosen").Try("give %s, write cloud.region in the profile, or set AWS_REGION", fail.Setting("region"))
 	case !plan.IsRegion(cfg.Region):
-		return nil, fail.Input("%q is not the name of an AWS region; give --region, cloud.region or AWS_REGION one such as eu-central-1", cfg.Region)
+		return nil, fail.Input("%q is not the name of an AWS region", cfg.Region).Try("give %s, cloud.region or AWS_REGION one such as eu-central-1", fail.Setting("region"))
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
 		return nil, explain(err, o.Profile)
@@ -176,16 +176,16 @@ func configuration(ctx context.Context, err error, name string) error {
 	if errors.As(err, &noProfile) {
 		// The SDK passes over what it cannot read, such as a section without its ].
 		if file, line := malformed(); line > 0 {
-			return fail.Input("%s, line %d: this is neither a section in [ ] nor KEY = VALUE; correct it", file, line)
+			return fail.In(fail.Line(file, line), "this is neither a section in [ ] nor KEY = VALUE").Try("correct it")
 		}
 	}
 	if said := explain(err, name); fail.IsInput(said) || ctx.Err() != nil {
 		return said
 	}
 	if strings.Contains(err.Error(), "partial credentials found") {
-		return fail.Input("the AWS profile %q has only one of aws_access_key_id and aws_secret_access_key; write both, or name another profile with --aws-profile", cmp.Or(name, os.Getenv("AWS_PROFILE"), "default"))
+		return fail.Input("the AWS profile %q has only one of aws_access_key_id and aws_secret_access_key", cmp.Or(name, os.Getenv("AWS_PROFILE"), "default")).Try("write both, or name another profile with %s", fail.Setting("aws-profile"))
 	}
-	return fail.Input("the AWS configuration cannot be used: %s; correct it, or name another profile with --aws-profile", strings.Join(strings.Fields(err.Error()), " "))
+	return fail.Input("the AWS configuration cannot be used: %s", strings.Join(strings.Fields(err.Error()), " ")).Try("correct it, or name another profile with %s", fail.Setting("aws-profile"))
 }
 
 // malformed finds the first line of the user's AWS configuration that is no
@@ -227,30 +227,30 @@ func explain(err error, name string) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &noProfile):
-		return fail.Input("the AWS configuration has no profile %q; name another with --aws-profile or AWS_PROFILE, or make it with `aws configure`", noProfile.Profile)
+		return fail.Input("the AWS configuration has no profile %q", noProfile.Profile).Try("name another with %s or AWS_PROFILE, or make it with `aws configure`", fail.Setting("aws-profile"))
 	case errors.As(err, &sso) || has("SSO session has expired") || has("UnauthorizedException") || has("cached SSO token"):
-		return fail.Input("the AWS SSO session has expired; renew it with `%s`", login(name))
+		return fail.Input("the AWS SSO session has expired").Try("renew it with `%s`", login(name))
 	}
 	if errors.As(err, &lookup) && lookup.IsNotFound {
 		for _, part := range strings.Split(lookup.Name, ".") {
 			if plan.IsRegion(part) {
-				return fail.Input("there is no AWS region %s, or this machine has no network (the name %s is not known); check --region, cloud.region or AWS_REGION", part, lookup.Name)
+				return fail.Input("there is no AWS region %s, or this machine has no network (the name %s is not known)", part, lookup.Name).Try("check %s, cloud.region or AWS_REGION", fail.Setting("region"))
 			}
 		}
 	}
 	switch code(err) {
 	case "ExpiredToken", "ExpiredTokenException", "RequestExpired":
-		return fail.Input("the AWS credentials have expired; get new ones, with `%s` where they come from SSO", login(name))
+		return fail.Input("the AWS credentials have expired").Try("get new ones, with `%s` where they come from SSO", login(name))
 	case "InvalidClientTokenId", "UnrecognizedClientException", "AuthFailure", "InvalidAccessKeyId":
-		return fail.Input("AWS does not know the credentials, or the region is not enabled for the account; check AWS_ACCESS_KEY_ID, AWS_PROFILE and --region")
+		return fail.Input("AWS does not know the credentials, or the region is not enabled for the account").Try("check AWS_ACCESS_KEY_ID, AWS_PROFILE and %s", fail.Setting("region"))
 	case "SignatureDoesNotMatch":
-		return fail.Input("AWS refuses the signature of the request; check AWS_SECRET_ACCESS_KEY and this machine's clock")
+		return fail.Input("AWS refuses the signature of the request").Try("check AWS_SECRET_ACCESS_KEY and this machine's clock")
 	case "OptInRequired":
-		return fail.Input("the AWS account may not use EC2 in this region yet; enable the region or the account in the console")
+		return fail.Input("the AWS account may not use EC2 in this region yet").Try("enable the region or the account in the console")
 	}
 	switch {
 	case has("failed to refresh cached credentials") || has("no EC2 IMDS role found") || has("static credentials are empty") || has("EC2 IMDS access disabled"):
-		return fail.Input("there are no AWS credentials; set AWS_PROFILE (--aws-profile), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", login(name))
+		return fail.Input("there are no AWS credentials").Try("set AWS_PROFILE (%s), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", fail.Setting("aws-profile"), login(name))
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("AWS did not answer in time: %w", brief(err))
 	}

@@ -66,10 +66,10 @@ func imageParameter(arch string) string { return "/aws/service/debian/release/13
 func (c *Client) Preflight(ctx context.Context, r Request) (Report, error) {
 	rep := Report{Region: c.Region}
 	if len(r.Machines) == 0 {
-		return rep, fail.Input("no instances are asked for; take a profile with a cloud section of provider aws, such as aws-graviton")
+		return rep, fail.Input("no instances are asked for").Try("take a profile with a cloud section of provider aws, such as aws-graviton")
 	}
 	if r.Zone != "" && !strings.HasPrefix(r.Zone, c.Region) {
-		return rep, fail.Input("the zone %s is not in the region %s; leave cloud.zone out, or name its region with --region", r.Zone, c.Region)
+		return rep, fail.Input("the zone %s is not in the region %s", r.Zone, c.Region).Try("leave cloud.zone out, or name its region with %s", fail.Setting("region"))
 	}
 	// The cheapest and likeliest refusals come first.
 	for _, text := range r.SSHFrom {
@@ -187,17 +187,17 @@ func (c *Client) types(ctx context.Context, r Request) (map[string]Type, error) 
 		t, ok := found[m.Type]
 		switch {
 		case !ok:
-			return nil, fail.Input("the region %s has no instance type %s (cloud.instances.%s); take another type, or another region with --region", c.Region, m.Type, m.Role)
+			return nil, fail.Input("the region %s has no instance type %s (cloud.instances.%s)", c.Region, m.Type, m.Role).Try("take another type, or another region with %s", fail.Setting("region"))
 		case t.burstable:
-			return nil, fail.Input("the instance type %s of role %s is burstable: what it carries depends on its credits; take one of another family, such as c8g.xlarge", m.Type, m.Role)
+			return nil, fail.Input("the instance type %s of role %s is burstable: what it carries depends on its credits", m.Type, m.Role).Try("take one of another family, such as c8g.xlarge")
 		case t.Arch == "":
-			return nil, fail.Input("the instance type %s of role %s has the architecture %s; take one of arm64 or x86_64", m.Type, m.Role, joined(t.architectures))
+			return nil, fail.Input("the instance type %s of role %s has the architecture %s", m.Type, m.Role, joined(t.architectures)).Try("take one of arm64 or x86_64")
 		case t.Threads > 1 && !slices.Contains(t.validThreads, 1):
-			return nil, fail.Input("the instance type %s of role %s cannot run one thread per core, so that a core would not mean a core; take another type, such as c7i.2xlarge", m.Type, m.Role)
+			return nil, fail.Input("the instance type %s of role %s cannot run one thread per core, so that a core would not mean a core", m.Type, m.Role).Try("take another type, such as c7i.2xlarge")
 		case r.Grouped && !slices.Contains(t.placement, types.PlacementGroupStrategyCluster):
-			return nil, fail.Input("the instance type %s of role %s cannot be in a cluster placement group; take another type, or write cloud.placement_group: false", m.Type, m.Role)
+			return nil, fail.Input("the instance type %s of role %s cannot be in a cluster placement group", m.Type, m.Role).Try("take another type, or write cloud.placement_group: false")
 		case m.Cores > t.Cores:
-			return nil, fail.Input("role %s uses %d cores and the instance type %s has %d; take a larger type, or fewer CPUs in the profile", m.Role, m.Cores, m.Type, t.Cores)
+			return nil, fail.Input("role %s uses %d cores and the instance type %s has %d", m.Role, m.Cores, m.Type, t.Cores).Try("take a larger type, or fewer CPUs in the profile")
 		}
 		all[m.Type] = t.Type
 	}
@@ -267,13 +267,13 @@ func chooseZone(zones []string, offers map[string][]string, types []string, aske
 	}
 	switch {
 	case asked != "" && !slices.Contains(zones, asked):
-		return "", nil, fail.Input("there is no zone %s for this account; the zones are %s", asked, strings.Join(zones, ", "))
+		return "", nil, fail.Input("there is no zone %s for this account", asked).Try("the zones are %s", strings.Join(zones, ", "))
 	case asked != "" && !slices.Contains(all, asked):
-		return "", nil, fail.Input("the zone %s does not offer every instance type (%s); leave cloud.zone out, or take other types", asked, where())
+		return "", nil, fail.Input("the zone %s does not offer every instance type (%s)", asked, where()).Try("leave cloud.zone out, or take other types")
 	case asked != "":
 		return asked, all, nil
 	case len(all) == 0:
-		return "", nil, fail.Input("no zone offers every instance type (%s); take other types, or another region with --region", where())
+		return "", nil, fail.Input("no zone offers every instance type (%s)", where()).Try("take other types, or another region with %s", fail.Setting("region"))
 	}
 	return all[0], all, nil
 }
@@ -290,7 +290,7 @@ func (c *Client) images(ctx context.Context, of map[string]Type) (map[string]Ima
 	out, err := ssm.NewFromConfig(c.cfg).GetParameters(ctx, &ssm.GetParametersInput{Names: names})
 	if err != nil {
 		if denied(err) {
-			return nil, fail.Input("the AWS identity may not read the public parameters of Debian's images (ssm:GetParameters); give it the policy docs/iam-policy.json")
+			return nil, fail.Input("the AWS identity may not read the public parameters of Debian's images (ssm:GetParameters)").Try("give it the policy docs/iam-policy.json")
 		}
 		return nil, fmt.Errorf("looking up the Debian 13 image in %s: %w", c.Region, explain(err, c.profile))
 	}
@@ -301,7 +301,7 @@ func (c *Client) images(ctx context.Context, of map[string]Type) (map[string]Ima
 	}
 	for _, name := range names {
 		if a := strings.TrimPrefix(name, imageParameter("")); images[a].ID == "" {
-			return nil, fail.Input("Debian names no image for %s in the region %s (%s); take another region with --region", a, c.Region, name)
+			return nil, fail.Input("Debian names no image for %s in the region %s (%s)", a, c.Region, name).Try("take another region with %s", fail.Setting("region"))
 		}
 	}
 	return images, nil
@@ -321,7 +321,7 @@ func (c *Client) mayRun(ctx context.Context, r Request, rep Report) (warning str
 	case code(err) == "DryRunOperation": // it would have worked
 		return "", nil
 	case denied(err):
-		return "", fail.Input("the AWS identity %s may not call ec2:RunInstances; give it the policy docs/iam-policy.json", rep.Identity.ARN)
+		return "", fail.Input("the AWS identity %s may not call ec2:RunInstances", rep.Identity.ARN).Try("give it the policy docs/iam-policy.json")
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("asking whether instances may be made: %w", ctx.Err())
 	case err == nil:

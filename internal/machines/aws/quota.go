@@ -56,7 +56,7 @@ func (c *Client) quotas(ctx context.Context, r Request, of map[string]Type) ([]Q
 	for _, m := range r.Machines {
 		q, ok := quotaOf(m.Type)
 		if !ok {
-			return nil, nil, fail.Input("the instance type %s of role %s runs on dedicated hosts only; take another, such as c8g.xlarge", m.Type, m.Role)
+			return nil, nil, fail.Input("the instance type %s of role %s runs on dedicated hosts only", m.Type, m.Role).Try("take another, such as c8g.xlarge")
 		}
 		if asked[q.code] == nil {
 			asked[q.code] = &Quota{Code: q.code, Name: q.name}
@@ -86,7 +86,7 @@ func (c *Client) quotas(ctx context.Context, r Request, of map[string]Type) ([]Q
 		used, err := c.used(ctx, r.RunID)
 		switch {
 		case denied(err):
-			return nil, nil, fail.Input("the AWS identity may not list instances (ec2:DescribeInstances); give it the policy docs/iam-policy.json")
+			return nil, nil, fail.Input("the AWS identity may not list instances (ec2:DescribeInstances)").Try("give it the policy docs/iam-policy.json")
 		case err != nil:
 			return nil, nil, fmt.Errorf("counting the vCPUs that run in %s: %w", c.Region, explain(err, c.profile))
 		}
@@ -110,8 +110,7 @@ func (q Quota) refusal(region string) error {
 	if !q.Checked || float64(q.InUse+q.Asked) <= q.Limit {
 		return nil
 	}
-	return fail.Input("the run needs %d vCPUs in %s, of which %d run already, and the quota %q allows %g; take fewer or smaller instances, or ask for %d at https://%s.console.aws.amazon.com/servicequotas/home/services/ec2/quotas/%s",
-		q.Asked, region, q.InUse, q.Name, q.Limit, q.InUse+q.Asked, region, q.Code)
+	return fail.Input("the run needs %d vCPUs in %s, of which %d run already, and the quota %q allows %g", q.Asked, region, q.InUse, q.Name, q.Limit).Try("take fewer or smaller instances, or ask for %d at https://%s.console.aws.amazon.com/servicequotas/home/services/ec2/quotas/%s", q.InUse+q.Asked, region, q.Code)
 }
 
 // used counts the vCPUs of the on-demand instances that run, but for those of

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 const good = `{"run_id":"r1","provider":"hosts","region":"","zone":"","expires":null,"machines":[
@@ -57,7 +59,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := Parse([]byte(strings.Replace(good, tt.old, tt.new, 1)))
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.Contains(said.Err(err), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/testkit/mototest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 const (
@@ -238,7 +239,7 @@ func TestAWSHalfway(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := m.Apply(ctx)
-	if err == nil || !strings.Contains(err.Error(), "]: collecting instance settings: couldn't find resource") || !strings.Contains(err.Error(), logFile) || strings.Contains(err.Error(), "\n") {
+	if err == nil || !strings.Contains(said.Err(err), "]: collecting instance settings: couldn't find resource") || !strings.Contains(said.Err(err), logFile) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("an image that is not there: %v", err)
 	}
 	left, err := m.Resources(ctx)

@@ -92,7 +92,7 @@ func Find(ctx context.Context, o Options) (*Binary, error) {
 		return nil, ctx.Err()
 	}
 	if !o.Install || o.CacheDir == "" {
-		return nil, fail.Input("neither terraform nor tofu of version %s or newer is on the PATH; install one of them, or let percore install it by leaving out NO_INSTALL", Minimum)
+		return nil, fail.Input("neither terraform nor tofu of version %s or newer is on the PATH", Minimum).Try("install one of them, or let percore install it by leaving out NO_INSTALL")
 	}
 	if err := o.install(ctx); err != nil {
 		return nil, err
@@ -104,17 +104,17 @@ func Find(ctx context.Context, o Options) (*Binary, error) {
 func (o Options) asked(ctx context.Context) (*Binary, error) {
 	path, err := exec.LookPath(o.Path)
 	if err != nil {
-		return nil, fail.Input("TERRAFORM is %q, and there is no such program; write the path of terraform or tofu, or leave it out", o.Path)
+		return nil, fail.Input("TERRAFORM is %q, and there is no such program", o.Path).Try("write the path of terraform or tofu, or leave it out")
 	}
 	b, err := o.inspect(ctx, path)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fail.Input("TERRAFORM is %q: %w; write the path of terraform or tofu, or leave it out", o.Path, err)
+		return nil, fail.Input("TERRAFORM is %q: %w", o.Path, err).Try("write the path of terraform or tofu, or leave it out")
 	}
 	if !b.suffices() {
-		return nil, fail.Input("TERRAFORM is %q, which is version %s; write the path of one of version %s or newer, or leave it out", o.Path, b.Version, Minimum)
+		return nil, fail.Input("TERRAFORM is %q, which is version %s", o.Path, b.Version).Try("write the path of one of version %s or newer, or leave it out", Minimum)
 	}
 	return b, nil
 }

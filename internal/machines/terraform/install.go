@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/go-version"
 	"github.com/hashicorp/hc-install/product"
 	hcreleases "github.com/hashicorp/hc-install/releases"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // releases is the place that Terraform is installed from: its maker's, unless a
@@ -51,7 +53,7 @@ func (o Options) install(ctx context.Context) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("what was downloaded does not have its checksum, or holds no terraform")
 		}
-		return fmt.Errorf("installing terraform %s into %s: %w; install terraform or tofu of version %s or newer yourself, and it is used instead", Installed, target, err, Minimum)
+		return fail.Work("installing terraform %s into %s: %w", Installed, target, err).Try("install terraform or tofu of version %s or newer yourself, and it is used instead", Minimum)
 	}
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return fmt.Errorf("installing terraform: %w", err)

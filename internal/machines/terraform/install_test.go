@@ -19,6 +19,8 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // maker plays the place that Terraform is installed from, with a program that
@@ -142,7 +144,7 @@ func TestInstallRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := Options{CacheDir: t.TempDir(), Install: true, releases: maker(t, tt.change)}
 			_, err := Find(t.Context(), o)
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "install terraform or tofu of version "+Minimum+" or newer yourself") {
+			if err == nil || !strings.Contains(said.Err(err), tt.want) || !strings.Contains(said.Err(err), "install terraform or tofu of version "+Minimum+" or newer yourself") {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 			if names := list(t, filepath.Join(o.CacheDir, "terraform")); len(names) != 0 {

@@ -350,7 +350,7 @@ func (m *Module) explain(what string, err error) error {
 	log := filepath.Join(m.dir, logFile)
 	text := redact(colours.ReplaceAllString(err.Error(), ""), m.secrets)
 	if strings.Contains(text, "Unsupported state file format") {
-		return fmt.Errorf("%s %s: the state in %s is damaged; copy terraform.tfstate.backup over terraform.tfstate there and try again", m.bin.Name, what, m.dir)
+		return fail.Work("%s %s: the state in %s is damaged", m.bin.Name, what, m.dir).Try("copy terraform.tfstate.backup over terraform.tfstate there and try again")
 	}
 	all := parseDiagnoses(text)
 	if len(all) == 0 {
@@ -358,7 +358,7 @@ func (m *Module) explain(what string, err error) error {
 	}
 	for _, d := range all {
 		if d.summary == "Error acquiring the state lock" {
-			return fmt.Errorf("%s %s: another %s is still working in %s; wait until it has ended, or end it, and try again (%w)", m.bin.Name, what, m.bin.Name, m.dir, errLocked)
+			return fail.Work("%s %s: another %s is still working in %s (%w)", m.bin.Name, what, m.bin.Name, m.dir, errLocked).Try("wait until it has ended, or end it, and try again")
 		}
 	}
 	if all[0].ours() {

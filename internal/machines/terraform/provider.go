@@ -38,7 +38,7 @@ func provider(dir string) (*offline, error) {
 	if registries, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "*", "hashicorp", "aws")); len(registries) > 0 {
 		return &offline{install: true, config: fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path    = %s\n    include = [\"hashicorp/aws\"]\n  }\n  direct {\n    exclude = [\"hashicorp/aws\"]\n  }\n}\n", quote(dir))}, nil
 	}
-	return nil, fail.Input("%s is %s, which holds neither terraform-provider-aws nor a mirror with hashicorp/aws; write the folder of one of them, or leave it out", ProviderDir, dir)
+	return nil, fail.Input("%s is %s, which holds neither terraform-provider-aws nor a mirror with hashicorp/aws", ProviderDir, dir).Try("write the folder of one of them, or leave it out")
 }
 
 // quote writes a string as HCL does.

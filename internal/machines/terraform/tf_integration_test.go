@@ -18,6 +18,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/fleet"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // helper names, in the environment of this test's own program, the folder in
@@ -88,7 +89,7 @@ func TestHosts(t *testing.T) {
 	ctx, b, dir := t.Context(), binary(t), filepath.Join(t.TempDir(), "terraform")
 	const source = "../../../infra/hosts"
 	m := module(t, b, dir, source, hosts())
-	if _, err := m.Lab(ctx); err == nil || !strings.Contains(err.Error(), `no output "lab"`) {
+	if _, err := m.Lab(ctx); err == nil || !strings.Contains(said.Err(err), `no output "lab"`) {
 		t.Errorf("machines before there are any: %v", err)
 	}
 	if left, err := m.Resources(ctx); err != nil || len(left) != 0 {
@@ -190,7 +191,7 @@ func TestHostsRefuses(t *testing.T) {
 // refused checks for one sentence about the input.
 func refused(t *testing.T, err error, want string) {
 	t.Helper()
-	if err == nil || !fail.IsInput(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+	if err == nil || !fail.IsInput(err) || !strings.Contains(said.Err(err), want) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("got %v (input: %t), want %s", err, fail.IsInput(err), want)
 	}
 }
@@ -283,7 +284,7 @@ func TestKilledDriver(t *testing.T) {
 	began(t, dir)
 
 	_, err := module(t, b, dir, "testdata/slow", nil).Plan(t.Context())
-	if !errors.Is(err, errLocked) || !strings.Contains(err.Error(), "is still working in "+dir) || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, errLocked) || !strings.Contains(said.Err(err), "is still working in "+dir) || strings.Contains(said.Err(err), "\n") {
 		t.Errorf("while another works on it: %v", err)
 	}
 	kill()
@@ -301,7 +302,7 @@ func TestDamagedState(t *testing.T) {
 		"plan":      func() error { _, err := m.Plan(t.Context()); return err },
 		"destroy":   func() error { return m.Destroy(t.Context()) },
 	} {
-		if err := do(); err == nil || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), "terraform.tfstate.backup") || strings.Contains(err.Error(), "\n") {
+		if err := do(); err == nil || !strings.Contains(said.Err(err), "is damaged") || !strings.Contains(said.Err(err), "terraform.tfstate.backup") || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s on a damaged state: %v", name, err)
 		}
 	}
@@ -324,7 +325,7 @@ func TestDestroyWithoutLookup(t *testing.T) {
 	if err := os.Remove(image); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Plan(ctx); err == nil || !strings.Contains(err.Error(), "data.terraform_remote_state.image") {
+	if _, err := m.Plan(ctx); err == nil || !strings.Contains(said.Err(err), "data.terraform_remote_state.image") {
 		t.Errorf("a lookup of what is gone: %v", err)
 	}
 	if err := m.Destroy(ctx); err != nil {

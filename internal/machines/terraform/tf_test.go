@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // program writes a program that says it is of that kind and version.
@@ -71,13 +72,13 @@ func TestFind(t *testing.T) {
 				if got := b.Name + " " + b.Version; got != tt.want || !filepath.IsAbs(b.Path) {
 					t.Errorf("found %s at %s, want %s", got, b.Path, tt.want)
 				}
-			case !strings.Contains(err.Error(), tt.want) || fail.IsInput(err) != tt.input:
+			case !strings.Contains(said.Err(err), tt.want) || fail.IsInput(err) != tt.input:
 				t.Errorf("got %v (input: %t), want %q", err, fail.IsInput(err), tt.want)
 			}
 		})
 	}
 	t.Setenv("TERRAFORM", filepath.Join(t.TempDir(), "gone"))
-	if _, err := Find(t.Context(), Options{}); !fail.IsInput(err) || !strings.Contains(err.Error(), "no such program") {
+	if _, err := Find(t.Context(), Options{}); !fail.IsInput(err) || !strings.Contains(said.Err(err), "no such program") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
@@ -197,7 +198,7 @@ func TestExplain(t *testing.T) {
 		{"input", validation, `run_id is "a b"; write`, true},
 		{"failure", boxed, `tofu apply: aws_instance.host["app"]: creating EC2 Instance`, false},
 		{"failure names the log", boxed, "/run/terraform.log", false},
-		{"lock", lock, "another tofu is still working in /run; wait", false},
+		{"lock", lock, "another tofu is still working in /run (the state is locked); wait", false},
 		{"anything else", "exec:\n no such\tfile", "tofu apply in /run: exec: no such file", false},
 		{"colours and warnings", "exit status 1\nThere are some problems with the CLI configuration:\n╷\n│ Warning: x\n╵\n\x1b[31mno \x1b[0mway", "tofu apply in /run: exit status 1 no way", false},
 		{"damaged state", "exit status 1\n\x1b[31mFailed: Unsupported state file format: not JSON", "the state in /run is damaged; copy terraform.tfstate.backup", false},
@@ -205,7 +206,7 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := m.explain("apply", errors.New(tt.text))
-			if !strings.Contains(err.Error(), tt.want) || fail.IsInput(err) != tt.input || strings.Contains(err.Error(), "\n") {
+			if !strings.Contains(said.Err(err), tt.want) || fail.IsInput(err) != tt.input || strings.Contains(said.Err(err), "\n") {
 				t.Errorf("got %v (input: %t), want %s", err, fail.IsInput(err), tt.want)
 			}
 		})
@@ -322,7 +323,7 @@ func TestOpen(t *testing.T) {
 	source, dir := t.TempDir(), filepath.Join(t.TempDir(), "cloud", "terraform")
 	t.Setenv(ProviderDir, "")
 	bin := &Binary{Path: program(t, t.TempDir(), "terraform", "Terraform v1.9.0"), Name: "terraform", Version: "1.9.0"}
-	if _, err := Open(bin, dir, source, map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), "no .tf file") {
+	if _, err := Open(bin, dir, source, map[string]any{}, nil); err == nil || !strings.Contains(said.Err(err), "no .tf file") {
 		t.Errorf("an empty module: %v", err)
 	}
 	if _, err := Open(bin, dir, source, nil, nil); err == nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
@@ -23,6 +24,7 @@ type Console struct {
 	tty     bool
 	width   func() int // columns of the terminal
 	verbose bool
+	words   fail.Words // how settings and commands are written
 
 	mu     sync.Mutex
 	status string    // what is going on
@@ -78,12 +80,21 @@ func (c *Console) Close() {
 	c.status = ""
 }
 
-// Printf writes one line.
+// SetWords says how settings and commands are written in what is said from now
+// on.
+func (c *Console) SetWords(words fail.Words) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.words = words
+}
+
+// Printf writes one line. An error among the arguments is written with what to
+// do about it.
 func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.erase()
-	fmt.Fprintf(c.out, format+"\n", args...)
+	io.WriteString(c.out, fail.Sprintf(c.words, format, args...)+"\n")
 	c.draw()
 }
 

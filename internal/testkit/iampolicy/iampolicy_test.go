@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func shipped(t testing.TB) []byte {
@@ -71,7 +73,7 @@ func TestParseRefuses(t *testing.T) {
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":{"ec2":"Run"},"Resource":["*"]}]}`:     "cannot unmarshal",
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["ec2:[Describe"],"Resource":["*"]}]}`: "syntax error",
 	} {
-		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(said.Err(err), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -81,7 +81,7 @@ func ParseWindow(name string, data []byte, seconds float64) (Series, error) {
 		return s, err
 	}
 	if span := float64(s.End-s.Start) / 1e9; span < seconds-slack {
-		return s, fail.Input("%s: the samples span %.1f s and the load generator ran for %.1f s, so a part of the window is missing from the counters; %s", name, span, seconds, remedy)
+		return s, fail.In(name, "the samples span %.1f s and the load generator ran for %.1f s, so a part of the window is missing from the counters", span, seconds).Try("%s", remedy)
 	}
 	return s, nil
 }
@@ -101,29 +101,29 @@ func Parse(name string, data []byte) (Series, error) {
 		var x sample
 		if err := json.Unmarshal(text, &x); err != nil {
 			if !whole {
-				return s, fail.Input("%s, line %d: the last sample is cut off, so the counters end before the window does; %s", name, line, remedy)
+				return s, fail.In(fail.Line(name, line), "the last sample is cut off, so the counters end before the window does").Try("%s", remedy)
 			}
-			return s, fail.Input("%s, line %d: not a sample (%s); %s", name, line, reason(err), remedy)
+			return s, fail.In(fail.Line(name, line), "not a sample (%s)", reason(err)).Try("%s", remedy)
 		}
 		if x.T <= 0 || (x.AppCPU == nil && x.DBCPU == nil) {
-			return s, fail.Input("%s, line %d: not a sample, it has no time or no counter; %s", name, line, remedy)
+			return s, fail.In(fail.Line(name, line), "not a sample, it has no time or no counter").Try("%s", remedy)
 		}
 		for _, v := range []*int64{x.AppCPU, x.DBCPU, x.AppAnon} {
 			if v != nil && *v < 0 {
-				return s, fail.Input("%s, line %d: a counter is negative (%d); %s", name, line, *v, remedy)
+				return s, fail.In(fail.Line(name, line), "a counter is negative (%d)", *v).Try("%s", remedy)
 			}
 		}
 		if x.AppAnon != nil && *x.AppAnon > maxBytes {
-			return s, fail.Input("%s, line %d: %d bytes of memory are more than a machine has; %s", name, line, *x.AppAnon, remedy)
+			return s, fail.In(fail.Line(name, line), "%d bytes of memory are more than a machine has", *x.AppAnon).Try("%s", remedy)
 		}
 		if s.n > 0 {
 			switch {
 			case x.T < s.last.T:
-				return s, fail.Input("%s, line %d: the clock goes backwards; %s", name, line, remedy)
+				return s, fail.In(fail.Line(name, line), "the clock goes backwards").Try("%s", remedy)
 			case backwards(s.last.AppCPU, x.AppCPU), backwards(s.last.DBCPU, x.DBCPU):
-				return s, fail.Input("%s, line %d: a CPU counter goes backwards, so the container was restarted in the window; %s", name, line, remedy)
+				return s, fail.In(fail.Line(name, line), "a CPU counter goes backwards, so the container was restarted in the window").Try("%s", remedy)
 			case tooFast(s.first.AppCPU, x.AppCPU, x.T-s.first.T), tooFast(s.first.DBCPU, x.DBCPU, x.T-s.first.T):
-				return s, fail.Input("%s, line %d: a CPU counter grew by more than %d CPUs can use in the time since the first sample; %s", name, line, maxCPUs, remedy)
+				return s, fail.In(fail.Line(name, line), "a CPU counter grew by more than %d CPUs can use in the time since the first sample", maxCPUs).Try("%s", remedy)
 			}
 		} else {
 			s.first = x
@@ -135,7 +135,7 @@ func Parse(name string, data []byte) (Series, error) {
 		s.n++
 	}
 	if s.n < 2 {
-		return s, fail.Input("%s: the growth of a counter needs at least two samples and there %s; %s", name, are(s.n), remedy)
+		return s, fail.In(name, "the growth of a counter needs at least two samples and there %s", are(s.n)).Try("%s", remedy)
 	}
 	s.Start, s.End = s.first.T, s.last.T
 	return s, nil

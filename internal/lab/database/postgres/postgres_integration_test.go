@@ -16,6 +16,7 @@ import (
 
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/testkit/enginetest"
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 // rows is how many rows the tests seed: PERCORE_TEST_ROWS, or few.
@@ -82,7 +83,7 @@ func TestSeedAndCopy(t *testing.T) {
 	if err := s.CheckSettings(ctx, settings); err != nil {
 		t.Error(err)
 	}
-	if err := s.CheckSettings(ctx, []Setting{{"work_mem", "17MB"}}); err == nil || !strings.Contains(err.Error(), "work_mem is 16MB instead of 17MB") {
+	if err := s.CheckSettings(ctx, []Setting{{"work_mem", "17MB"}}); err == nil || !strings.Contains(said.Err(err), "work_mem is 16MB instead of 17MB") {
 		t.Errorf("a wrong setting: %v", err)
 	}
 	for _, password := range []string{"first", `it's "odd" \ $1`} {
@@ -197,7 +198,7 @@ func TestSeedAndCopy(t *testing.T) {
 	if err != nil || other.Reused {
 		t.Errorf("another number of rows reused the template: %+v, %v", other, err)
 	}
-	if err := s.CopyFresh(ctx, seed); err == nil || !strings.Contains(err.Error(), "the template is damaged") {
+	if err := s.CopyFresh(ctx, seed); err == nil || !strings.Contains(said.Err(err), "the template is damaged") {
 		t.Errorf("a template of another seed was copied: %v", err)
 	}
 

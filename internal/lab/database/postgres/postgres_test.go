@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/percore/percore/internal/testkit/said"
 )
 
 func TestParseFsync(t *testing.T) {
@@ -42,7 +44,7 @@ func TestParseFsyncRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseFsync([]byte(tt.text))
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || !strings.Contains(said.Err(err), tt.want) {
 				t.Errorf("%v, %v", got, err)
 			}
 		})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/percore/percore/internal/base/fail"
 )
 
 // Seed describes the rows of the template. The same seed gives the same rows,
@@ -232,7 +234,7 @@ func (s *Server) CopyFresh(ctx context.Context, seed Seed) error {
 			return err
 		}
 		if last != int64(seed.Rows) || next != last {
-			return fmt.Errorf("the copy's last row is %d and its sequence stands at %d instead of %d: the template is damaged; remove the database volume (percore clean)", last, next, seed.Rows)
+			return fail.Work("the copy's last row is %d and its sequence stands at %d instead of %d: the template is damaged", last, next, seed.Rows).Try("remove the database volume with %s", fail.Call("clean"))
 		}
 		var blocks int64
 		if err := c.QueryRow(ctx, "SELECT pg_prewarm('events') + pg_prewarm('events_pkey')").Scan(&blocks); err != nil {
