@@ -17,14 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/lab/engine"
 	"github.com/percore/percore/internal/plan"
-	"github.com/percore/percore/internal/protocol"
 )
 
 // binary builds percore once for all tests.
@@ -400,85 +398,6 @@ probe: {window: 1s, connections: 8, target: %d}
 phases:
   - {id: rate, kind: rate, window: 4s, repetitions: 1, connections: [8], targets: {auth: 50}}
 `
-
-// TestProbeGate asks the probe for more than any machine serves.
-func TestProbeGate(t *testing.T) {
-	results := t.TempDir()
-	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 5_000_000))
-	out := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth").run(t, 0)
-	st := only(t, results)
-	readings := gate(t, st, gates.Probe)
-	probes := 0
-	for _, e := range st.Events() {
-		if e.Type == store.EventProbe {
-			probes++
-		}
-	}
-	if len(readings) != 1 || probes != protocol.MaxProbes {
-		t.Fatalf("%d attempts, %d probes\n%s", len(readings), probes, out)
-	}
-	for _, g := range readings {
-		if !g.Failed() || g.Reading <= 0 || g.Reading >= 0.99 {
-			t.Errorf("gate %+v", g)
-		}
-	}
-	if !strings.Contains(out, "FAILED") || !strings.Contains(out, "probe") {
-		t.Errorf("the output does not show the failed gate:\n%s", out)
-	}
-}
-
-// running waits for a running container of the run with that role.
-func running(t *testing.T, c *command, run, role string) engine.Thing {
-	t.Helper()
-	e := dockerEngine(t)
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		select {
-		case <-c.done:
-			t.Fatalf("percore ended before a container %s ran\n%s", role, c.out.String())
-		default:
-		}
-		things, err := e.Containers(context.Background(), map[string]string{engine.LabelRun: run, engine.LabelRole: role})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, thing := range things {
-			if thing.Running {
-				return thing
-			}
-		}
-	}
-	t.Fatalf("no container %s ran within a minute", role)
-	return engine.Thing{}
-}
-
-// TestThrottledGate puts a CPU quota on the candidate that the profile did not
-// ask for, while the first window runs.
-func TestThrottledGate(t *testing.T) {
-	results := t.TempDir()
-	preset := write(t, "one.yaml", fmt.Sprintf(oneWindow, 100))
-	c := percore(t, results, "run", "--preset", preset, "--candidates", "go", "--scenarios", "auth")
-	c.start(t)
-	st := await(t, c, results, "the probe", func(events []store.Event) bool {
-		return slices.ContainsFunc(events, func(e store.Event) bool { return e.Type == store.EventProbe })
-	})
-	// The sampler runs only while a window is measured: a quota before that
-	// would keep the candidate from becoming ready.
-	running(t, c, st.Run().ID, "sampler")
-	app := running(t, c, st.Run().ID, "app")
-	_, err := dockerEngine(t).API().ContainerUpdate(context.Background(), app.ID, client.ContainerUpdateOptions{
-		Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 1000},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if <-c.done; c.ProcessState.ExitCode() != 0 {
-		t.Fatalf("exit code %d\n%s", c.ProcessState.ExitCode(), c.out.String())
-	}
-	readings := gate(t, only(t, results), gates.Throttled)
-	if !readings[0].Failed() || readings[0].Reading <= 0 || len(readings) < 2 {
-		t.Errorf("gate %+v of %d attempts", readings[0], len(readings))
-	}
-}
 
 // TestCoresGate lets app and load generator share a CPU: the gate is read and
 // waived, and every output says so.

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/percore/percore/internal/evidence/gates"
@@ -100,7 +102,7 @@ func (d *during) WindowStarted(_ store.Window, n int, _ protocol.Progress) {
 }
 
 // window measures one window of three seconds and returns its first attempt.
-func (g *gateLab) window(name, candidate string, target int, do func()) store.WindowResult {
+func (g *gateLab) window(name, candidate string, target, probe int, do func()) store.WindowResult {
 	g.t.Helper()
 	suite := g.suite
 	suite.Candidates = slices.DeleteFunc(slices.Clone(suite.Candidates), func(c plan.Candidate) bool { return c.ID != candidate })
@@ -111,7 +113,7 @@ func (g *gateLab) window(name, candidate string, target int, do func()) store.Wi
 	}
 	preset := plan.Preset{
 		Name: "test", Timeout: duration(5 * time.Second), Warmup: duration(200 * time.Millisecond),
-		Probe: plan.Probe{Window: duration(500 * time.Millisecond), Connections: 4, Target: 100}, Phases: []plan.Phase{phase},
+		Probe: plan.Probe{Window: duration(500 * time.Millisecond), Connections: 4, Target: probe}, Phases: []plan.Phase{phase},
 	}
 	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -181,21 +183,24 @@ func TestGatesSeeInterference(t *testing.T) {
 		target          int
 		do              func()
 		fail            map[string]string // gate -> what its detail says
+		probe           int               // its target, instead of a low one
 	}{
-		{"quiet", "answers", 500, nil, nil},
+		{"quiet", "answers", 500, nil, nil, 0},
+		{"a probe that no machine serves", "answers", 500, nil, map[string]string{gates.Probe: " of 5000000 requests/s"}, 5_000_000},
 		{"load paused", "answers", 500, func() { g.pause(whatLoad, time.Second) },
-			map[string]string{gates.Stalled: "load was paused for", gates.Late: ""}},
+			map[string]string{gates.Stalled: "load was paused for", gates.Late: ""}, 0},
 		{"app paused", "answers", 500, func() { g.pause(whatApp, time.Second) },
-			map[string]string{gates.Stalled: "app was paused for"}},
+			map[string]string{gates.Stalled: "app was paused for"}, 0},
 		{"app paused in a closed loop", "answers", 0, func() { g.pause(whatApp, time.Second) },
-			map[string]string{gates.Stalled: "app was paused for"}},
+			map[string]string{gates.Stalled: "app was paused for"}, 0},
 		{"a hog on the app's CPU", "answers", 0, func() { g.hog(4 * time.Second) },
-			map[string]string{gates.Foreign: "CPUs of app"}},
+			map[string]string{gates.Foreign: "CPUs of app"}, 0},
+		{"a quota on the container", "answers", 0, g.limit, map[string]string{gates.Throttled: "app was throttled"}, 0},
 		{"a quota on the cgroup above", "answers", 0, func() { g.quota(20_000, 4*time.Second) },
-			map[string]string{gates.Throttled: "a cgroup above that of app was throttled"}},
-		{"tokens that are refused", "denies", 500, g.deny, map[string]string{gates.Answers: "answers were the scenario's own; 401: "}},
+			map[string]string{gates.Throttled: "a cgroup above that of app was throttled"}, 0},
+		{"tokens that are refused", "denies", 500, g.deny, map[string]string{gates.Answers: "answers were the scenario's own; 401: "}, 0},
 	} {
-		w := g.window(strings.ReplaceAll(c.name, " ", "-"), c.candidate, c.target, c.do)
+		w := g.window(strings.ReplaceAll(c.name, " ", "-"), c.candidate, c.target, cmp.Or(c.probe, 100), c.do)
 		for gate, detail := range c.fail {
 			if v := verdict(t, w, gate); !v.Failed() || !strings.Contains(v.Detail, detail) {
 				t.Errorf("%s: gate %+v should fail and say %q", c.name, v, detail)
@@ -210,6 +215,15 @@ func TestGatesSeeInterference(t *testing.T) {
 			t.Errorf("answers that were refused have figures: %+v", w.Measured)
 		}
 	}
+	probes := 0
+	for _, e := range g.store.Events() {
+		if r, ok := store.ReadingOf(e); ok && r.Target == 5_000_000 {
+			probes++
+		}
+	}
+	if probes != protocol.MaxProbes {
+		t.Errorf("a probe that fell short was asked %d times", probes)
+	}
 	if p := gates.Verify(g.store); len(p) > 0 {
 		t.Errorf("judged again: %v", p)
 	}
@@ -219,6 +233,17 @@ func TestGatesSeeInterference(t *testing.T) {
 func (g *gateLab) deny() {
 	c := g.host(plan.App).Engine.Container(g.container(whatApp), "app")
 	if _, err := c.Exec(g.t.Context(), nil, "touch", "/tmp/deny"); err != nil {
+		g.t.Error(err)
+	}
+}
+
+// limit puts a CPU quota on the server's container.
+func (g *gateLab) limit() {
+	g.container(whatSampler)
+	_, err := g.host(plan.App).Engine.API().ContainerUpdate(g.t.Context(), g.container(whatApp), client.ContainerUpdateOptions{
+		Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 20_000},
+	})
+	if err != nil {
 		g.t.Error(err)
 	}
 }

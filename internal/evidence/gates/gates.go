@@ -265,6 +265,7 @@ func readThrottled(g *store.Gate, h store.HostSeries, spread bool) {
 func (l Layout) foreignGate(hosts []store.HostSeries) store.Gate {
 	spread := l.spread()
 	g := worst{Gate: store.Gate{Name: Foreign, Limit: foreignLimit, Unit: "share of CPU time"}}
+	var over []string // all that are over the limit
 	for _, h := range hosts {
 		for _, roles := range l.together(h.Roles) {
 			var names []string
@@ -291,7 +292,13 @@ func (l Layout) foreignGate(hosts []store.HostSeries) store.Gate {
 			}
 			busy = max(0, busy)
 			g.take(where, busy, busy <= foreignLimit)
+			if busy > foreignLimit {
+				over = append(over, where)
+			}
 		}
+	}
+	if !g.unknown && len(over) > 1 {
+		g.Detail = strings.Join(over, "; ")
 	}
 	return g.Gate
 }
