@@ -1,9 +1,9 @@
 // Command integration runs the tests behind the build tag integration, and only
 // those: the unit tests of the same packages have run by then.
 //
-//	go run ./scripts/integration [-v]          run them
-//	go run ./scripts/integration -list         say which runs where
-//	go run ./scripts/integration -packages     name the packages, one a line
+//	go run ./scripts/integration [-v] [-lane LANE]   run them, or those of one lane
+//	go run ./scripts/integration -list               say which runs where
+//	go run ./scripts/integration -packages           name the packages, one a line
 //
 // They run in two lanes, side by side. In the lane engine are those that use the
 // machine's Docker Engine, one package after the other, since they measure and
@@ -50,6 +50,8 @@ const (
 	laneApart  lane = "apart"  // does without
 )
 
+var lanes = []lane{laneEngine, laneApart}
+
 // directive puts the tests of a file into the lane apart.
 const directive = "//integration:apart"
 
@@ -62,16 +64,23 @@ type tests struct {
 
 func main() {
 	verbose := flag.Bool("v", false, "show every test and what it logs")
+	only := flag.String("lane", "", "run the tests of this lane alone: engine or apart")
 	list := flag.Bool("list", false, "list the tests and run none")
 	packages := flag.Bool("packages", false, "list the packages and run nothing")
 	flag.Parse()
-	if err := run(os.Stdout, *verbose, *list, *packages); err != nil {
+	if err := do(*list, *packages, *only, *verbose); err != nil {
 		fmt.Fprintf(os.Stderr, "integration: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, verbose, list, packages bool) error {
+func do(list, packages bool, only string, verbose bool) error {
+	chosen := lanes
+	if only != "" {
+		if chosen = []lane{lane(only)}; !slices.Contains(lanes, chosen[0]) {
+			return fmt.Errorf("-lane is %q: pass engine or apart", only)
+		}
+	}
 	all, err := find()
 	if err != nil {
 		return err
@@ -79,46 +88,58 @@ func run(out io.Writer, verbose, list, packages bool) error {
 	switch {
 	case packages:
 		for _, p := range all {
-			fmt.Fprintln(out, p.Package)
+			fmt.Println(p.Package)
 		}
 		return nil
 	case list:
-		for _, l := range []lane{laneEngine, laneApart} {
-			for _, p := range all {
-				for _, name := range p.Names[l] {
-					fmt.Fprintf(out, "%s %s %s\n", l, p.Package, name)
+		return write(os.Stdout, all, chosen)
+	}
+	return run(os.Stdout, all, chosen, verbose)
+}
+
+// write lists the tests of some lanes.
+func write(out io.Writer, all []tests, chosen []lane) error {
+	for _, l := range chosen {
+		for _, p := range all {
+			for _, name := range p.Names[l] {
+				if _, err := fmt.Fprintf(out, "%s %s %s\n", l, p.Package, name); err != nil {
+					return err
 				}
 			}
 		}
-		return nil
 	}
+	return nil
+}
+
+// run runs the tests of some lanes, side by side.
+func run(out io.Writer, all []tests, chosen []lane, verbose bool) error {
 	// An interrupt from the keyboard reaches the tests as well: they are waited
 	// for, so that they can take their containers away.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM)
-	var (
-		g    sync.WaitGroup
-		mu   sync.Mutex
-		errs = map[lane]error{}
-		took = map[lane]time.Duration{}
-	)
 	whole := &shared{w: out}
-	for l, w := range map[lane]io.WriteCloser{laneEngine: &blocks{out: whole, end: everyLine}, laneApart: &blocks{out: whole, end: closingLine}} {
+	errs, took := make([]error, len(chosen)), make([]time.Duration, len(chosen))
+	var g sync.WaitGroup
+	for i, l := range chosen {
 		g.Go(func() {
 			began := time.Now()
-			err := errors.Join(runLane(l, all, verbose, w), w.Close())
-			mu.Lock()
-			defer mu.Unlock()
-			errs[l], took[l] = err, time.Since(began)
+			w := &blocks{out: whole, end: everyLine}
+			if l == laneApart && len(chosen) > 1 {
+				w.end = closingLine
+			}
+			errs[i] = errors.Join(runLane(l, all, verbose, w), w.Close())
+			took[i] = time.Since(began)
 		})
 	}
 	g.Wait()
-	for _, l := range []lane{laneEngine, laneApart} {
-		if errs[l] != nil {
-			errs[l] = fmt.Errorf("the tests of the lane %s failed: %w", l, errs[l])
+	for i, l := range chosen {
+		if errs[i] != nil {
+			errs[i] = fmt.Errorf("the tests of the lane %s failed: %w", l, errs[i])
 		}
-		fmt.Fprintf(out, "integration: lane %s took %s\n", l, took[l].Round(time.Second))
+		if _, err := fmt.Fprintf(out, "integration: lane %s took %s\n", l, took[i].Round(time.Second)); err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs[laneEngine], errs[laneApart])
+	return errors.Join(errs...)
 }
 
 // runLane runs the tests of a lane, one package after the other.

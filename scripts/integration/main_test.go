@@ -67,29 +67,42 @@ var someTests = map[string]string{
 	"elsewhere/e_plan9_test.go": behind + "package elsewhere\n\nimport \"testing\"\n\nfunc TestPlan9(*testing.T) {}\n",
 }
 
+func found(t *testing.T) []tests {
+	t.Helper()
+	all, err := find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 func TestLists(t *testing.T) {
 	project(t, someTests)
 	var out bytes.Buffer
-	if err := run(&out, false, true, false); err != nil {
+	all := found(t)
+	if err := write(&out, all, lanes); err != nil {
 		t.Fatal(err)
 	}
 	want := "engine example.test/m/a TestEngine\napart example.test/m/a TestApart\napart example.test/m/c TestOther\napart example.test/m/c FuzzIt\n"
 	if out.String() != want {
 		t.Errorf("tests:\n%swant:\n%s", out.String(), want)
 	}
-	out.Reset()
-	if err := run(&out, false, false, true); err != nil {
-		t.Fatal(err)
+	var packages []string
+	for _, p := range all {
+		packages = append(packages, p.Package)
 	}
-	if want := "example.test/m/a\nexample.test/m/bench\nexample.test/m/c\n"; out.String() != want {
-		t.Errorf("packages:\n%swant:\n%s", out.String(), want)
+	if want := []string{"example.test/m/a", "example.test/m/bench", "example.test/m/c"}; !slices.Equal(packages, want) {
+		t.Errorf("packages %q, want %q", packages, want)
+	}
+	if err := do(false, false, "nowhere", false); err == nil || !strings.Contains(err.Error(), "pass engine or apart") {
+		t.Errorf("a lane that is none: %v", err)
 	}
 }
 
 func TestRunsEachTestOnce(t *testing.T) {
 	calls := project(t, someTests)
 	var out bytes.Buffer
-	if err := run(&out, false, false, false); err != nil {
+	if err := run(&out, found(t), lanes, false); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(calls)
@@ -127,7 +140,7 @@ func TestFailureOfALane(t *testing.T) {
 			}
 			project(t, files)
 			var out bytes.Buffer
-			err := run(&out, false, false, false)
+			err := run(&out, found(t), lanes, false)
 			if err == nil || !strings.Contains(err.Error(), "lane "+string(l)+" failed") || strings.Count(err.Error(), "lane") != 1 {
 				t.Errorf("error %v", err)
 			}
@@ -165,10 +178,7 @@ func (w writer) Write(p []byte) (int, error) {
 // The lanes of this project: what would not be found is never run.
 func TestOwnLanes(t *testing.T) {
 	t.Chdir("../..")
-	all, err := find()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := found(t)
 	of := map[lane]map[string]bool{laneEngine: {}, laneApart: {}}
 	for _, p := range all {
 		for l, names := range p.Names {
