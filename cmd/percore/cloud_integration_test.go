@@ -4,9 +4,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -260,4 +262,63 @@ func leftOn(t *testing.T, h *hoststest.Host, runID string) []engine.Thing {
 		t.Fatal(err)
 	}
 	return append(left, volumes...)
+}
+
+// TestClean removes everything of percore from an engine of its own, and nothing
+// else: this machine's may hold what a developer still needs.
+func TestClean(t *testing.T) {
+	ctx, main := t.Context(), enginetest.Connect(t)
+	images := enginetest.Images(t, main, "tools")
+	host := hoststest.Start(t, 1).Hosts[0]
+	if err := host.Load(ctx, main, images); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DOCKER_HOST", "unix://"+host.Socket)
+	e := dockerEngine(t)
+	results := t.TempDir()
+	things := func() []string {
+		t.Helper()
+		containers, err := e.Containers(ctx, nil)
+		networks, errN := e.Networks(ctx, nil)
+		volumes, errV := e.Volumes(ctx, nil)
+		if err := errors.Join(err, errN, errV); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, x := range slices.Concat(containers, networks, volumes) {
+			if strings.HasPrefix(x.Name, "percore-test-") {
+				names = append(names, string(x.Kind)+" "+x.Name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	foreign := map[string]string{"io.percore.not": "1"}
+	for name, labels := range map[string]func(kind string) map[string]string{
+		"foreign": func(string) map[string]string { return foreign },
+		"own": func(kind string) map[string]string {
+			return map[string]string{engine.Label: "1", engine.LabelKind: kind}
+		},
+	} {
+		_, err := e.Create(ctx, engine.Spec{Name: "percore-test-" + name, Image: images["tools"], Labels: labels(engine.KindContainer)})
+		_, errN := e.CreateNetwork(ctx, "percore-test-"+name, labels(engine.KindNetwork))
+		if err := errors.Join(err, errN, e.CreateVolume(ctx, "percore-test-"+name, labels(engine.KindVolume))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := things(); len(got) != 6 {
+		t.Fatalf("there is %q before anything is removed", got)
+	}
+	out := percore(t, results, "clean").run(t, 0)
+	for _, kind := range []string{"container", "network", "volume"} {
+		if !strings.Contains(out, "removed "+kind+" percore-test-own") {
+			t.Errorf("it does not say that the %s was removed:\n%s", kind, out)
+		}
+	}
+	if got, want := things(), []string{"container percore-test-foreign", "network percore-test-foreign", "volume percore-test-foreign"}; !slices.Equal(got, want) {
+		t.Errorf("there is %q after it, want %q", got, want)
+	}
+	if out := percore(t, results, "clean").run(t, 0); !strings.Contains(out, "nothing of percore's") {
+		t.Errorf("a second time:\n%s", out)
+	}
 }

@@ -33,8 +33,9 @@ type gateLab struct {
 	above string // cgroup around the server
 }
 
-// newGateLab is a lab with the app on a CPU of its own and a results folder.
-func newGateLab(t *testing.T) *gateLab {
+// newGateLab is a lab with the app on the first CPU, database and load generator
+// on another or the same, and a results folder.
+func newGateLab(t *testing.T, other plan.CPUSet) *gateLab {
 	e := enginetest.Connect(t)
 	info, err := e.Info(t.Context())
 	if err != nil {
@@ -63,7 +64,7 @@ func newGateLab(t *testing.T) *gateLab {
 		c.Profile.SharedCores = true // database and load generator on one CPU
 		c.Profile.Roles[plan.App] = plan.Resources{CPUs: "0", Memory: 256 << 20}
 		for _, r := range []plan.Role{plan.DB, plan.Load} {
-			c.Profile.Roles[r] = plan.Resources{CPUs: "1", Memory: 256 << 20}
+			c.Profile.Roles[r] = plan.Resources{CPUs: other, Memory: 256 << 20}
 		}
 		c.Suite.Scenarios = []plan.Scenario{{ID: "auth", Method: "GET", Path: "/auth", Scope: "events:read"}}
 		c.Suite.Candidates = append(c.Suite.Candidates, plan.Candidate{ID: "denies", Image: "denies"})
@@ -177,7 +178,7 @@ func (g *gateLab) pause(role string, d time.Duration) {
 // TestGatesSeeInterference injects what makes a window worthless and holds its
 // first attempt against the gate that is there for it.
 func TestGatesSeeInterference(t *testing.T) {
-	g := newGateLab(t)
+	g := newGateLab(t, "1")
 	for _, c := range []struct {
 		name, candidate string
 		target          int
@@ -226,6 +227,16 @@ func TestGatesSeeInterference(t *testing.T) {
 	}
 	if p := gates.Verify(g.store); len(p) > 0 {
 		t.Errorf("judged again: %v", p)
+	}
+}
+
+// TestCoresGate lets app and load generator share a CPU, as the profile says
+// they may.
+func TestCoresGate(t *testing.T) {
+	g := newGateLab(t, "0")
+	v := verdict(t, g.window("one-cpu", "answers", 50, 100, nil), gates.Cores)
+	if v.OK || v.Waived == "" || v.Reading != 1 {
+		t.Errorf("gate %+v", v)
 	}
 }
 
