@@ -375,7 +375,7 @@ func ctrlC(t *testing.T, c *command, results string) {
 	}
 	<-c.done
 	st := only(t, results)
-	if c.ProcessState.ExitCode() != 1 || st.Summary().State != store.StateInterrupted || st.Summary().Done != 1 {
+	if c.ProcessState.ExitCode() != 1 || st.Summary().State != store.StateInterrupted || windows(st.Events()) != 1 {
 		t.Errorf("exit code %d, %+v", c.ProcessState.ExitCode(), st.Summary())
 	}
 	if left := leftovers(t, st.Run().ID); len(left) > 0 {

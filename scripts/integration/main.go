@@ -8,8 +8,8 @@
 // They run in two lanes, side by side. In the lane engine are those that use the
 // machine's Docker Engine, one package after the other, since they measure and
 // share its cores. In the lane apart are those that do without: Terraform,
-// Ansible, a simulated AWS, the browser. A file says that its tests belong there
-// by a line of its own, //integration:apart.
+// Ansible, a simulated AWS, the browser, and hosts with engines of their own. A
+// file says that its tests belong there by a line of its own, //integration:apart.
 //
 // What the lanes print is not mixed: the lane engine is written as it comes, of
 // the lane apart a package at a time. GO names another go command.
@@ -157,11 +157,11 @@ func runLane(l lane, all []tests, verbose bool, out io.Writer) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	if l == laneApart {
-		// Ansible prepares hosts, as a cloud run near the beginning of the other
-		// lane does, and one of them would wait.
-		slices.Reverse(packages)
-	}
+	// Last those that measure whole runs, when the other lane has the least left
+	// that disturbs them: what is disturbed is measured again.
+	slices.SortStableFunc(packages, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, "/cmd/"), strings.Count(b, "/cmd/"))
+	})
 	args := []string{
 		"test", "-tags", tag, "-p", "1", "-count", "1", "-timeout", "80m", "-vet", "off",
 		"-run", "^(" + strings.Join(slices.Sorted(maps.Keys(names)), "|") + ")$",

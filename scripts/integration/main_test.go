@@ -59,8 +59,10 @@ var someTests = map[string]string{
 	"a/apart_test.go":           apart + "package a\n\nimport \"testing\"\n\nfunc TestApart(*testing.T) {}\n",
 	"bench/b.go":                "package bench\n",
 	"bench/b_test.go":           behind + "package bench\n\nimport \"testing\"\n\nfunc BenchmarkB(*testing.B) {}\n",
-	"c/c.go":                    "package c\n",
-	"c/c_test.go":               apart + "package c\n\nimport \"testing\"\n\nfunc TestOther(*testing.T) {}\nfunc FuzzIt(*testing.F) {}\n",
+	"cmd/c/c.go":                "package c\n",
+	"cmd/c/c_test.go":           apart + "package c\n\nimport \"testing\"\n\nfunc TestOther(*testing.T) {}\nfunc FuzzIt(*testing.F) {}\n",
+	"z/z.go":                    "package z\n",
+	"z/z_test.go":               apart + "package z\n\nimport \"testing\"\n\nfunc TestLate(*testing.T) {}\n",
 	"plain/plain.go":            "package plain\n",
 	"plain/plain_test.go":       "package plain\n\nimport \"testing\"\n\nfunc TestPlain(*testing.T) {}\n",
 	"elsewhere/elsewhere.go":    "package elsewhere\n",
@@ -83,7 +85,7 @@ func TestLists(t *testing.T) {
 	if err := write(&out, all, lanes); err != nil {
 		t.Fatal(err)
 	}
-	want := "engine example.test/m/a TestEngine\napart example.test/m/a TestApart\napart example.test/m/c TestOther\napart example.test/m/c FuzzIt\n"
+	want := "engine example.test/m/a TestEngine\napart example.test/m/a TestApart\napart example.test/m/cmd/c TestOther\napart example.test/m/cmd/c FuzzIt\napart example.test/m/z TestLate\n"
 	if out.String() != want {
 		t.Errorf("tests:\n%swant:\n%s", out.String(), want)
 	}
@@ -91,7 +93,7 @@ func TestLists(t *testing.T) {
 	for _, p := range all {
 		packages = append(packages, p.Package)
 	}
-	if want := []string{"example.test/m/a", "example.test/m/bench", "example.test/m/c"}; !slices.Equal(packages, want) {
+	if want := []string{"example.test/m/a", "example.test/m/bench", "example.test/m/cmd/c", "example.test/m/z"}; !slices.Equal(packages, want) {
 		t.Errorf("packages %q, want %q", packages, want)
 	}
 	if err := do(false, false, "nowhere", false); err == nil || !strings.Contains(err.Error(), "pass engine or apart") {
@@ -113,13 +115,13 @@ func TestRunsEachTestOnce(t *testing.T) {
 	slices.Sort(got)
 	const common = "test -tags integration -p 1 -count 1 -timeout 80m -vet off -run "
 	want := []string{
-		common + "^(FuzzIt|TestApart|TestOther)$ example.test/m/c example.test/m/a",
+		common + "^(FuzzIt|TestApart|TestLate|TestOther)$ example.test/m/a example.test/m/z example.test/m/cmd/c",
 		common + "^(TestEngine)$ example.test/m/a",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("called:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, want := range []string{"ok  \texample.test/m/a\t", "ok  \texample.test/m/c\t", "lane engine took", "lane apart took"} {
+	for _, want := range []string{"ok  \texample.test/m/a\t", "ok  \texample.test/m/cmd/c\t", "lane engine took", "lane apart took"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("not said: %q\n%s", want, out.String())
 		}
@@ -144,7 +146,7 @@ func TestFailureOfALane(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "lane "+string(l)+" failed") || strings.Count(err.Error(), "lane") != 1 {
 				t.Errorf("error %v", err)
 			}
-			if got := out.String(); !strings.Contains(got, "--- FAIL: TestX (0.00s)\n\tfailing_test.go:1: no\nFAIL\nFAIL\texample.test/m/failing\t0.1s\n") || strings.Count(got, "ok  \t") != 3 {
+			if got := out.String(); !strings.Contains(got, "--- FAIL: TestX (0.00s)\n\tfailing_test.go:1: no\nFAIL\nFAIL\texample.test/m/failing\t0.1s\n") || strings.Count(got, "ok  \t") != 4 {
 				t.Errorf("output:\n%s", got)
 			}
 		})
