@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -302,6 +303,27 @@ func TestReportFormats(t *testing.T) {
 	}
 	if code, out, errs := call("--results", results, "report", id, "--html", "--against", "none"); code != 0 || strings.Contains(out, "What travels") {
 		t.Errorf("--against none: exit code %d, %s", code, errs)
+	}
+}
+
+// TestSharedCoresAreSaid: figures that were taken on shared cores are called so
+// wherever a person reads them.
+func TestSharedCoresAreSaid(t *testing.T) {
+	results, id := recorded(t)
+	st, err := store.Open(filepath.Join(results, id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := st.Run()
+	const caveat = "roles share cores (app and load share CPU 0): figures are not comparable with the published ones"
+	run.Caveats = []string{caveat}
+	if err := errors.Join(st.Lock(), st.SaveRun(run), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "md", "json", "html"} {
+		if code, out, errs := call("--results", results, "report", id, "--format", format); code != 0 || !strings.Contains(out, caveat) {
+			t.Errorf("%s: exit code %d, %s; the caveat is missing:\n%s", format, code, errs, out)
+		}
 	}
 }
 
