@@ -146,7 +146,7 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 	}
 	done := func(store.Window) bool { return false }
 	if st != nil {
-		done = func(w store.Window) bool { return protocol.Finished(st.Attempts(w)) }
+		done = func(w store.Window) bool { return protocol.Finished(st.Attempts(w), p.Preset.Allowed()) }
 	}
 	for _, line := range p.Describe(done) {
 		fmt.Fprintln(a.stdout, line)

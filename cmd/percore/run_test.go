@@ -80,7 +80,7 @@ func TestPlanOfAResumedRun(t *testing.T) {
 	blocks := protocol.NewPlan(suite, preset, 42).Blocks
 	windows := append(blocks[0].Windows, blocks[1].Windows[0])
 	for _, w := range windows {
-		for attempt := 1; attempt <= protocol.MaxAttempts; attempt++ { // judged often enough
+		for attempt := 1; attempt <= preset.Allowed(); attempt++ { // judged often enough
 			if err := st.Append(store.Event{Type: store.EventWindow, Window: &store.WindowResult{Window: w, Attempt: attempt}}); err != nil {
 				t.Fatal(err)
 			}

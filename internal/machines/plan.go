@@ -199,7 +199,7 @@ func (d *Driver) rest() (rest time.Duration, begun bool, err error) {
 		defer st.Close()
 		o = run.ResumeOptions(o, st.Run())
 		history := st.History()
-		finished = func(w store.Window) bool { return protocol.Finished(history.Attempts(w)) }
+		finished = func(w store.Window) bool { return protocol.Finished(history.Attempts(w), st.Run().Preset.Allowed()) }
 	}
 	p, err := lay(o)
 	if err != nil {

@@ -235,6 +235,9 @@ func (p Preset) check() error {
 	if n := p.Probe.Target; n < 1 || n > MaxTarget {
 		return fail.Input("probe.target is %d", n).Try("write requests per second, 1 to %d", MaxTarget)
 	}
+	if n := p.Attempts; n < 0 || n > MaxAttempts {
+		return fail.Input("attempts is %d", n).Try("write 1 to %d", MaxAttempts)
+	}
 	if len(p.Phases) == 0 {
 		return fail.Input("it has no phases").Try("write at least one")
 	}

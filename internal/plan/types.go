@@ -85,9 +85,23 @@ type Preset struct {
 	Warmup      Duration `yaml:"warmup" json:"warmup"`       // per scenario
 	Probe       Probe    `yaml:"probe" json:"probe"`
 	Phases      []Phase  `yaml:"phases" json:"phases"`
+	// Attempts is how often a window is measured at most because gates fail; 0
+	// means MaxAttempts.
+	Attempts int `yaml:"attempts,omitempty" json:"attempts,omitempty"`
 	// Otherwise says what it does otherwise than the study beside the values that
 	// Differences compares, each in a few words.
 	Otherwise []string `yaml:"otherwise,omitempty" json:"otherwise,omitempty"`
+}
+
+// MaxAttempts is how often a window is measured at most because gates fail.
+const MaxAttempts = 3
+
+// Allowed is how often a window may be measured because gates fail.
+func (p Preset) Allowed() int {
+	if p.Attempts == 0 {
+		return MaxAttempts
+	}
+	return p.Attempts
 }
 
 // Probe is the reference probe before each block.

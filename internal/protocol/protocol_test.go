@@ -138,7 +138,7 @@ func TestGatesFail(t *testing.T) {
 			w := r.Plan.Blocks[0].Windows[0]
 			attempts := journal.Attempts(w)
 			permanent := gate == gates.Probe || gate == gates.Cores
-			if want := map[string]int{gates.Probe: 1, gates.Cores: MaxAttempts}[gate]; len(attempts) != cmp.Or(want, 2) {
+			if want := map[string]int{gates.Probe: 1, gates.Cores: plan.MaxAttempts}[gate]; len(attempts) != cmp.Or(want, 2) {
 				t.Fatalf("%d attempts, want %d", len(attempts), want)
 			}
 			failed := attempts[0]
@@ -163,6 +163,18 @@ func TestGatesFail(t *testing.T) {
 				t.Errorf("%d blocks and %d windows were measured", count(lab.calls, "start probe"), lab.measured)
 			}
 		})
+	}
+}
+
+// TestAttemptsOfAPreset: a preset may do with one attempt.
+func TestAttemptsOfAPreset(t *testing.T) {
+	r, lab, _ := setup(t)
+	r.Layout, r.Preset.Attempts = layout(false, shareLoad), 1
+	if err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if lab.measured != r.Plan.Windows() || r.Finished() != r.Plan.Windows() {
+		t.Errorf("%d measured and %d finished of %d windows", lab.measured, r.Finished(), r.Plan.Windows())
 	}
 }
 
@@ -320,7 +332,7 @@ func TestBrokenWindow(t *testing.T) {
 		t.Errorf("%d of %d windows finished, %d missing", r.Finished(), r.Plan.Windows(), incomplete.Missing)
 	}
 	attempts := journal.Attempts(w)
-	if len(attempts) != 2 || attempts[1].Attempt != 2 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts) {
+	if len(attempts) != 2 || attempts[1].Attempt != 2 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts, plan.MaxAttempts) {
 		t.Fatalf("attempts %+v", attempts)
 	}
 	lab.fail = nil

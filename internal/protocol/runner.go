@@ -21,10 +21,6 @@ import (
 	"github.com/percore/percore/internal/plan"
 )
 
-// MaxAttempts is how often a window is measured at most: once, and again up to
-// twice when a gate failed.
-const MaxAttempts = 3
-
 // MaxProbes is how often the reference probe of a block is asked: once, and again
 // up to twice when it fell short of its target.
 const MaxProbes = 3
@@ -142,15 +138,15 @@ func (r *Runner) Finished() int {
 	return r.Plan.Windows() - r.Plan.Left(r.done).Windows()
 }
 
-func (r *Runner) done(w store.Window) bool { return Finished(r.Journal.Attempts(w)) }
+func (r *Runner) done(w store.Window) bool { return Finished(r.Journal.Attempts(w), r.Preset.Allowed()) }
 
 func (r *Runner) pending(b Block) []store.Window { return b.Left(r.done).Windows }
 
 // Finished reports whether a window with these attempts needs no further one:
-// an attempt is evidence, or the gates have judged it as often as the protocol
+// an attempt is evidence, or the gates have judged it as often as the preset
 // allows. Where it was the probe that failed that is once, since the probe itself
 // had its attempts. Attempts that broke off do not count.
-func Finished(attempts []store.WindowResult) bool {
+func Finished(attempts []store.WindowResult, allowed int) bool {
 	judged := 0
 	for _, a := range attempts {
 		if a.Passed() {
@@ -164,7 +160,7 @@ func Finished(attempts []store.WindowResult) bool {
 			return true
 		}
 	}
-	return judged >= MaxAttempts
+	return judged >= allowed
 }
 
 // block runs one block for the windows that are still pending.
@@ -375,7 +371,7 @@ func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTime
 func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe store.ProbeReading, timer *blockTimer) error {
 	b := r.Plan.Blocks[index]
 	sc, _ := r.Suite.Scenario(w.Scenario)
-	for !Finished(r.Journal.Attempts(w)) {
+	for !r.done(w) {
 		if timer.windows > 0 {
 			if err := pause(ctx, b.Phase.Cooldown.Std()); err != nil {
 				return err
