@@ -62,26 +62,29 @@ func cpuNumber(s string) (int, error) {
 		}
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n > maxCPU {
+	if err != nil || n > maxCPU || len(s) > 1 && s[0] == '0' {
 		return 0, fmt.Errorf("%q is not a CPU number", s)
 	}
 	return n, nil
 }
 
-// fromYAML reads a list or auto. An empty one is left to the check of the
+// FromYAML reads a list or auto. An empty one is left to the check of the
 // profile, like a missing one.
-func (c *CPUSet) fromYAML(text string) error {
+func (c *CPUSet) FromYAML(text string) error {
 	*c = CPUSet(text)
 	if *c == AutoCPUs || text == "" {
 		return nil
 	}
-	if _, err := ParseCPUs(text); err != nil {
-		return fail.Input("%w", err).Try("%s", c.form())
+	cpus, err := ParseCPUs(text)
+	if err != nil {
+		return fail.Input("%w", err).Try("%s", c.Form())
 	}
+	*c = FormatCPUs(cpus) // one way to write it for everything that reads it
 	return nil
 }
 
-func (*CPUSet) form() string { return `write CPU numbers as in "0-3,8", or auto` }
+// Form says how CPUs are written.
+func (*CPUSet) Form() string { return `write CPU numbers as in "0-3,8", or auto` }
 
 // FormatCPUs writes CPU numbers in the kernel's list format.
 func FormatCPUs(cpus []int) CPUSet {

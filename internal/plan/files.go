@@ -1,9 +1,7 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/internal/base/yamlfile"
 )
 
 // Files below the project's root.
@@ -133,24 +133,8 @@ func locate(root, dir, what, nameOrFile string) (string, error) {
 	return "", fail.Input("there is no %s %q", what, nameOrFile).Try("take one of %s, or the path of a YAML file", strings.Join(append([]string{"auto"}, list(root, dir)...), ", "))
 }
 
-// readYAML reads a file whose every key must be known.
-func readYAML(path string, into any) error {
-	text, err := readFile(path)
-	if err != nil {
-		return err
-	}
-	return decodeYAML(path, text, into)
-}
-
 func readFile(path string) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail.Input("%s does not exist", path).Try("give the path of a YAML file that does")
-	}
-	if err != nil {
-		return nil, fail.Input("cannot read %s: %w", path, err)
-	}
-	return text, nil
+	return infile.Read(path, yamlfile.MaxSize, written.What, written.Like)
 }
 
 func (p Profile) check() error {

@@ -2,12 +2,18 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/docker/go-units"
 
 	"github.com/percore/percore/internal/base/fail"
+)
+
+var (
+	leadingZero  = regexp.MustCompile(`(^|[^0-9.])0[0-9]`)
+	sizeWithUnit = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?([kKmMgGtTpP]i?[bB]?|[bB])$`)
 )
 
 // Std returns the duration as the standard library's type.
@@ -35,8 +41,8 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText reads a duration such as "60s".
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		return fail.Input("%q is not a duration", text).Try("%s", d.form())
+	if err != nil || leadingZero.Match(text) {
+		return fail.Input("%q is not a duration", text).Try("%s", d.Form())
 	}
 	*d = Duration(v)
 	return nil
@@ -45,9 +51,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // MarshalYAML writes the duration as text.
 func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
 
-func (d *Duration) fromYAML(text string) error { return d.UnmarshalText([]byte(text)) }
+// FromYAML reads a duration from a file.
+func (d *Duration) FromYAML(text string) error { return d.UnmarshalText([]byte(text)) }
 
-func (*Duration) form() string { return "write it with its unit, as in 60s or 5m" }
+// Form says how a duration is written.
+func (*Duration) Form() string { return "write it with its unit, as in 60s or 5m" }
 
 // String writes the size with a binary unit.
 func (b Bytes) String() string {
@@ -69,8 +77,8 @@ func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (b *Bytes) UnmarshalText(text []byte) error {
 	s := string(text)
 	v, err := units.RAMInBytes(s)
-	if err != nil || v < 0 || strings.TrimSpace(s) != s {
-		return fail.Input("%q is not a size", text).Try("write it with its unit, as in 512MiB or 2GiB")
+	if err != nil || !sizeWithUnit.MatchString(s) {
+		return fmt.Errorf("%q is not a size with its unit, such as 512MiB or 2GiB", text)
 	}
 	*b = Bytes(v)
 	return nil
@@ -79,20 +87,21 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 // MarshalYAML writes the size as text.
 func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }
 
-// fromYAML reads auto as 0, which is what a missing key leaves, and refuses a 0
+// FromYAML reads auto as 0, which is what a missing key leaves, and refuses a 0
 // that somebody wrote.
-func (b *Bytes) fromYAML(text string) error {
+func (b *Bytes) FromYAML(text string) error {
 	if text == "auto" {
 		*b = 0
 		return nil
 	}
 	if err := b.UnmarshalText([]byte(text)); err != nil {
-		return fmt.Errorf("%w, or auto", err)
+		return fail.Input("%w", err).Try("%s", b.Form()) // which also takes auto
 	}
 	if *b == 0 {
-		return fail.Input("%q is no memory at all", text).Try("%s", b.form())
+		return fail.Input("%q is no memory at all", text).Try("%s", b.Form())
 	}
 	return nil
 }
 
-func (*Bytes) form() string { return "write it with its unit, as in 512MiB or 2GiB, or auto" }
+// Form says how a size is written.
+func (*Bytes) Form() string { return "write it with its unit, as in 512MiB or 2GiB, or auto" }

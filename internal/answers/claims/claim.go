@@ -1,20 +1,17 @@
 package claims
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/results/published"
 )
 
@@ -90,6 +87,7 @@ type fileSyntax struct {
 }
 
 type claimSyntax struct {
+	Line    int                 `yaml:",line"`
 	ID      string              `yaml:"id"`
 	Says    string              `yaml:"says"`
 	Study   string              `yaml:"study"`
@@ -139,10 +137,11 @@ type roundedSyntax struct {
 
 // Bounds on what a file may expand to.
 const (
-	maxFile   = 1 << 20
 	maxClaims = 5000
 	maxParts  = 500
 )
+
+var claimsFile = yamlfile.Kind{What: "claims", Like: "results/published/" + published.ClaimsFile + " (docs/claims.md explains it)"}
 
 // Published returns the claims that ship with percore.
 func Published() ([]Claim, error) {
@@ -155,7 +154,7 @@ func Published() ([]Claim, error) {
 
 // Read reads a file of claims.
 func Read(path string) ([]Claim, error) {
-	data, err := infile.Read(path, maxFile, "claims", "results/published/"+published.ClaimsFile)
+	data, err := infile.Read(path, yamlfile.MaxSize, claimsFile.What, claimsFile.Like)
 	if err != nil {
 		return nil, err
 	}
@@ -165,13 +164,8 @@ func Read(path string) ([]Claim, error) {
 // Parse reads claims. The name stands for the data in errors.
 func Parse(name string, data []byte) ([]Claim, error) {
 	var f fileSyntax
-	if len(data) > maxFile {
-		return nil, fail.In(name, "%d bytes are too many for claims", len(data)).Try("split the file")
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
-	if err := dec.Decode(&f); err != nil && !errors.Is(err, io.EOF) {
-		text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-		return nil, fail.In(name, "%s", text).Try("docs/claims.md shows how a claim is written")
+	if err := claimsFile.Decode(name, data, &f); err != nil {
+		return nil, err
 	}
 	if len(f.Claims) == 0 {
 		return nil, fail.In(name, "there are no claims in it").Try("docs/claims.md shows how one is written")
@@ -196,11 +190,11 @@ func Parse(name string, data []byte) ([]Claim, error) {
 	for i, c := range f.Claims {
 		list, err := c.expand(maxClaims - len(all))
 		if err != nil {
-			return nil, fail.In(name, "claim %d (%s): %w", i+1, oneLine(c.ID), err).Try("docs/claims.md shows how a claim is written")
+			return nil, fail.In(fail.At(name, c.Line), "claim %d (%s): %w", i+1, oneLine(c.ID), err).Try("docs/claims.md shows how a claim is written")
 		}
 		for _, e := range list {
 			if seen[e.ID] {
-				return nil, fail.In(name, "claim %d: the id %q stands in the file twice", i+1, e.ID).Try("give one of them another")
+				return nil, fail.In(fail.At(name, c.Line), "claim %d: the id %q stands in the file twice", i+1, e.ID).Try("give one of them another")
 			}
 			seen[e.ID] = true
 			e.printed = values

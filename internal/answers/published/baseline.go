@@ -5,11 +5,9 @@
 package published
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -21,11 +19,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/results/published"
 )
@@ -65,15 +62,13 @@ type Figure struct {
 // axes that a group may have.
 var axes = []string{"candidate", "scenario", "metric", "cores", "rate", "connections"}
 
+var studyFile = yamlfile.Kind{What: "the figures of a study", Like: "those of results/published in the sources of percore"}
+
 // Parse reads a study's file. The name stands for the data in errors.
 func Parse(name string, data []byte) (Study, error) {
 	var s Study
-	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
-	if err := dec.Decode(&s); err != nil {
-		if errors.Is(err, io.EOF) {
-			return s, fail.In(name, "the file is empty").Try("copy it again from the sources of percore")
-		}
-		return s, fail.In(name, "%s", oneLine(err)).Try("correct the file or copy it again from the sources of percore")
+	if err := studyFile.Decode(name, data, &s); err != nil {
+		return s, err
 	}
 	if s.ID == "" || s.Suite == "" || len(s.Figures) == 0 {
 		return s, fail.In(name, "a study needs study, suite and figures").Try("write all three")
@@ -92,11 +87,6 @@ func Parse(name string, data []byte) (Study, error) {
 		}
 	}
 	return s, nil
-}
-
-func oneLine(err error) string {
-	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return text
 }
 
 // List returns the figures of the study in the order of the file.

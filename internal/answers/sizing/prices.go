@@ -1,21 +1,14 @@
 package sizing
 
 import (
-	"bytes"
-	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/percore/percore/internal/base/fail"
-	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/results/published"
 )
 
@@ -60,7 +53,7 @@ type Instance struct {
 // HoursPerMonth is the month of cloud price lists: 365 days over 12.
 const HoursPerMonth = 730
 
-const maxPrices = 4 << 20
+var pricesFile = yamlfile.Kind{What: "prices", Like: "results/published/" + published.PricesFile}
 
 // ShippedPrices returns the price table that is part of the program.
 func ShippedPrices() (Prices, error) {
@@ -73,28 +66,26 @@ func ShippedPrices() (Prices, error) {
 
 // ReadPrices reads a price table from a file.
 func ReadPrices(path string) (Prices, error) {
-	data, err := infile.Read(path, maxPrices, "the prices", "results/published/"+published.PricesFile)
-	if err != nil {
+	var p Prices
+	if err := pricesFile.Read(path, &p); err != nil {
 		return Prices{}, err
 	}
-	return ParsePrices(path, data)
+	return p, p.check(path)
 }
 
 // ParsePrices reads a price table. The name stands for the data in errors.
 func ParsePrices(name string, data []byte) (Prices, error) {
 	var p Prices
-	bad := func(format string, args ...any) (Prices, error) {
-		return Prices{}, fail.In(name, "%s", fmt.Sprintf(format, args...)).Try("write it like results/published/%s", published.PricesFile)
+	if err := pricesFile.Decode(name, data, &p); err != nil {
+		return Prices{}, err
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict(), yaml.DisallowUnknownField())
-	if err := dec.Decode(&p); err != nil && !errors.Is(err, io.EOF) {
-		return bad("%s", plainly(err))
-	}
-	var more any
-	if err := dec.Decode(&more); err == nil {
-		return bad("it holds a second document after ---, which would not be read")
-	} else if !errors.Is(err, io.EOF) {
-		return bad("%s", plainly(err))
+	return p, p.check(name)
+}
+
+// check refuses prices that cannot be right.
+func (p Prices) check(name string) error {
+	bad := func(format string, args ...any) error {
+		return fail.In(name, format, args...).Try("write it like %s", pricesFile.Like)
 	}
 	switch {
 	case len(p.Instances) == 0:
@@ -132,23 +123,7 @@ func ParsePrices(name string, data []byte) (Prices, error) {
 	if v := p.AddressPerHour; !(v >= 0) || v > 1e3 {
 		return bad("address_per_hour: the price %v cannot be", v)
 	}
-	return p, nil
-}
-
-// plainly is the first line of what the YAML library says, without the names of
-// this program's types.
-func plainly(err error) string {
-	var typ *yaml.TypeError
-	var over *yaml.OverflowError
-	switch {
-	case errors.As(err, &typ) && typ.Token != nil:
-		what := map[reflect.Kind]string{reflect.Float64: "a number", reflect.Int: "a whole number", reflect.String: "a text"}[typ.DstType.Kind()]
-		return fmt.Sprintf("line %d: %q is not %s", typ.Token.Position.Line, typ.Token.Value, cmp.Or(what, "what belongs there"))
-	case errors.As(err, &over) && over.Token != nil:
-		return fmt.Sprintf("line %d: %s is too large a number", over.Token.Position.Line, over.SrcNum)
-	}
-	text, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return text
+	return nil
 }
 
 // Regions lists the regions that the table has prices for.

@@ -14,6 +14,7 @@ import (
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/answers/sheet"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
@@ -608,10 +609,10 @@ func TestPricesOfOtherFiles(t *testing.T) {
 		t.Skip(err)
 	}
 	large := filepath.Join(dir, "large.yaml")
-	if err := os.WriteFile(large, bytes.Repeat([]byte("# nothing\n"), maxPrices/10+1), 0o600); err != nil {
+	if err := os.WriteFile(large, bytes.Repeat([]byte("# nothing\n"), yamlfile.MaxSize/10+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{fifo: "not a regular file", os.DevNull: "not a regular file", dir: "a folder", large: "too large", large + "/x": "reading the prices"} {
+	for path, want := range map[string]string{fifo: "not a regular file", os.DevNull: "not a regular file", dir: "a folder", large: "too large", large + "/x": "reading prices"} {
 		if _, err := ReadPrices(path); !fail.IsInput(err) || !strings.Contains(said.Err(err), want) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -622,9 +623,9 @@ func TestPricesOfOtherFiles(t *testing.T) {
 func TestPricesInPlainWords(t *testing.T) {
 	const head = "currency: USD\ndate: x\nsource: x\n"
 	for text, want := range map[string]string{
-		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: cheap}}}":          `p: line 4: "cheap" is not a number;`,
-		"instances: {a: {arch: arm64, vcpus: 1, cores: x, memory_gib: 1, per_hour: {r: 1}}}":              `p: line 4: "x" is not a whole number;`,
-		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n---\na: b\n": `p: it holds a second document`,
+		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: cheap}}}":          `p:4: instances.a.per_hour.r is "cheap"; write a number`,
+		"instances: {a: {arch: arm64, vcpus: 1, cores: x, memory_gib: 1, per_hour: {r: 1}}}":              `p:4: instances.a.cores is "x"; write a whole number`,
+		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n---\na: b\n": `p:6: a second document begins`,
 	} {
 		if _, err := ParsePrices("p", []byte(head+text)); !fail.IsInput(err) || !strings.HasPrefix(said.Err(err), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/textproto"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,16 +15,19 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/infile"
+	"github.com/percore/percore/internal/base/yamlfile"
 )
 
 // Version is the version of the file format.
 const Version = 1
 
 const (
-	maxFile  = 1 << 20 // bytes
 	maxCases = 2000
 	maxAgain = time.Minute
 )
+
+var written = yamlfile.Kind{What: "a contract", Like: "candidates/oauth-events/contract.yaml"}
 
 // Answers that an outcome may ask for.
 const (
@@ -94,14 +95,9 @@ type Again struct {
 // Load reads a contract file. An unknown key, a name used twice and a case that
 // cannot be sent are bad input; the error names file, line and remedy.
 func Load(path string) (*Contract, error) {
-	f, err := os.Open(path)
+	data, err := infile.Read(path, yamlfile.MaxSize, written.What, written.Like)
 	if err != nil {
-		return nil, fail.Input("the contract cannot be read: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the contract %s: %w", path, err)
+		return nil, err
 	}
 	return Parse(path, data)
 }
@@ -201,11 +197,8 @@ func Parse(name string, data []byte) (c *Contract, err error) {
 			c, err = nil, fail.Input("%s is not YAML", name).Try("correct it or restore it from version control")
 		}
 	}()
-	if len(data) > maxFile {
-		return nil, fail.Input("%s is longer than %d bytes, which no contract is", name, maxFile).Try("restore it from version control")
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, fail.Input("%s is empty", name).Try("restore it from version control")
+	if data, err = written.Check(name, data); err != nil {
+		return nil, err
 	}
 	c = &Contract{}
 	if err := yaml.UnmarshalWithOptions(data, c, yaml.Strict()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/internal/testkit/said"
 )
 
@@ -167,10 +168,10 @@ func TestLoadNamesTheFile(t *testing.T) {
 	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), missing) {
 		t.Errorf("got %v", err)
 	}
-	if err := os.WriteFile(missing, make([]byte, maxFile+1), 0o600); err != nil {
+	if err := os.WriteFile(missing, make([]byte, yamlfile.MaxSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), "longer than") {
+	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), "too large for a contract") {
 		t.Errorf("got %v", err)
 	}
 }
