@@ -253,11 +253,19 @@ func TestSharedCoresOfSeveralHosts(t *testing.T) {
 				work(&s[i], plan.Load, 1_800_000, 1_800_000)
 			}
 		})
+		lines(t, m, "app", func(s []cgroup.Sample) { // what the load generator does is seen there too
+			for i := range s {
+				s[i].Host.PerCPU[0].BusyUS += int64(i) * 90_000
+			}
+		})
 	}
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	if g := gateOf(t, a[0], gates.Foreign); g.OK || g.Waived == "" || g.Detail != "host app, CPUs of app" {
+		t.Errorf("gate %+v", g)
+	}
 	if g := gateOf(t, a[0], gates.Load); len(a) != 1 || !a[0].Passed() || g.OK || g.Waived == "" || g.Reading < 0.99 {
 		t.Errorf("%d attempts, gate %+v", len(a), g)
 	}

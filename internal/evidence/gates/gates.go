@@ -300,6 +300,9 @@ func (l Layout) foreignGate(hosts []store.HostSeries) store.Gate {
 	if !g.unknown && len(over) > 1 {
 		g.Detail = strings.Join(over, "; ")
 	}
+	if !g.OK && spread {
+		g.Waived = l.waived // hosts that are one machine are foreign to each other
+	}
 	return g.Gate
 }
 
