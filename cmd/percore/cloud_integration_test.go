@@ -290,7 +290,7 @@ func TestClean(t *testing.T) {
 		var names []string
 		for _, x := range slices.Concat(containers, networks, volumes) {
 			if strings.HasPrefix(x.Name, "percore-test-") {
-				names = append(names, string(x.Kind)+" "+x.Name)
+				names = append(names, x.Kind+" "+x.Name)
 			}
 		}
 		slices.Sort(names)

@@ -76,7 +76,7 @@ func TestConfirm(t *testing.T) {
 		line string
 		want bool
 	}{{"Yes\n", true}, {"y\n", true}, {"\n", false}, {"yesterday\n", false}} {
-		go io.WriteString(out, tt.line)
+		go func() { _, _ = io.WriteString(out, tt.line) }()
 		if yes, err := a.confirm(t.Context(), "Now?"); yes != tt.want || err != nil {
 			t.Errorf("%q: %v, %v", tt.line, yes, err)
 		}

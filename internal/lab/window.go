@@ -600,7 +600,7 @@ func (l *Lab) measure(ctx context.Context, srv *server, w protocol.Load, try int
 	if databaseErr == nil {
 		m.Database = postgres.Delta(before, after)
 	}
-	return m, errors.Join(append([]error{loadErr}, append(samplerErrs, databaseErr, serverErr)...)...)
+	return m, errors.Join(loadErr, errors.Join(samplerErrs...), databaseErr, serverErr)
 }
 
 // window is the time from the first start of a load generator to the last end,

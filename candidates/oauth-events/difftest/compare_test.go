@@ -71,7 +71,7 @@ func (t *target) attempt(ctx context.Context, raw []byte) (_ answer, err error) 
 	}(t.conn)
 	method, _, _ := bytes.Cut(raw, []byte(" "))
 	for {
-		response, err := http.ReadResponse(t.in, &http.Request{Method: string(method)})
+		response, err := http.ReadResponse(t.in, &http.Request{Method: string(method)}) //nolint:bodyclose // it is read whole, or its connection is closed
 		if err != nil {
 			return answer{}, fmt.Errorf("read the answer of %s: %w", t.name, err)
 		}

@@ -341,7 +341,7 @@ func stalledGate(hosts []store.HostSeries, spread bool) store.Gate {
 			frozen, _ := h.Series.Frozen(string(role))
 			still := h.Series.Still(string(role))
 			used, _ := h.Series.UsedWithin(string(role))
-			what := ""
+			var what string
 			switch {
 			case frozen > 0:
 				what = fmt.Sprintf("%s was paused for %.1f s", role, frozen.Seconds())

@@ -382,8 +382,9 @@ func TestVerify(t *testing.T) {
 	at := func(rep int) string {
 		return filepath.Join(s.Dir(), RawPath(sampleWindow(rep), 1, RawOHA))
 	}
-	os.WriteFile(at(1), []byte("changed"), 0o644)
-	os.Remove(at(2))
+	if err := errors.Join(os.WriteFile(at(1), []byte("changed"), 0o644), os.Remove(at(2))); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.WriteRaw("raw/ceiling/orphan.json", nil); err != nil {
 		t.Fatal(err)
 	}

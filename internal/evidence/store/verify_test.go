@@ -71,7 +71,11 @@ func TestCheckRaw(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer os.WriteFile(full, whole, 0o644)
+			defer func() {
+				if err := os.WriteFile(full, whole, 0o644); err != nil {
+					t.Error(err)
+				}
+			}()
 			if c.damage == nil {
 				os.Remove(full)
 			} else if err := os.WriteFile(full, c.damage(bytes.Clone(whole)), 0o644); err != nil {
@@ -152,8 +156,9 @@ func TestLostFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.Measured, w.Gates = &figures, []Gate{{Name: "probe", OK: true}}
-			b, data := block(w), []byte(nil)
-			if data, err = json.Marshal(probe); err != nil {
+			b := block(w)
+			data, err := json.Marshal(probe)
+			if err != nil {
 				t.Fatal(err)
 			}
 			appendAll(t, s, Event{Type: EventProbe, Block: &b, Data: data}, Event{Type: EventWindow, Window: &w})

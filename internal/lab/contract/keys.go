@@ -108,7 +108,7 @@ func mintKey(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the key %s: %w", path, err)
 	}
-	defer os.Remove(tmp.Name()) //nolint:errcheck // gone already when it was renamed
+	defer os.Remove(tmp.Name()) // gone already when it was renamed
 	err = pem.Encode(tmp, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	if err == nil {
 		err = tmp.Sync()
@@ -139,7 +139,7 @@ func readKey(path string) (*rsa.PrivateKey, error) {
 		}
 		return nil, fmt.Errorf("open the key file %s: %w", path, err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("open the key file %s: %w", path, err)

@@ -79,7 +79,7 @@ func TestBadContracts(t *testing.T) {
 		"a list":             {"- a\n", ":1:"},
 		"another version":    {"version: 2\n", "version is 2"},
 		"no cases":           {"version: 1\noutcomes: {}\n", "no cases"},
-		"unknown key":        {head + one + "    wnat: ok\n", `f.yaml:13: the key "wnat" is not known here`},
+		"unknown key":        {head + one + "    colour: ok\n", `f.yaml:13: the key "colour" is not known here`},
 		"unknown key on top": {head + one + "colour: red\n", `f.yaml:13: the key "colour"`},
 		"unknown in token":   {with("    send: GET /auth\n    token: {sub: x}\n    want: ok\n"), `:12: the key "sub"`},
 		"unknown in outcome": {"version: 1\noutcomes:\n  ok: {status: 200, body: x}\ncases: []\n", `:3: the key "body"`},

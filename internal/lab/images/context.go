@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -190,10 +189,9 @@ func hash(flavour, arch string, r Recipe, files []file, parents map[string]strin
 	field := func(parts ...string) {
 		for _, p := range parts {
 			// Lengths keep "ab"+"c" and "a"+"bc" apart.
-			fmt.Fprintf(h, "%d:", len(p))
-			io.WriteString(h, p)
+			fmt.Fprintf(h, "%d:%s", len(p), p)
 		}
-		io.WriteString(h, "\n")
+		fmt.Fprintln(h)
 	}
 	field("percore image", "1")
 	field("flavour", flavour)

@@ -297,5 +297,7 @@ func buildText(t *testing.T, api *client.Client, tag, text string) {
 	if err := o.follow(res.Body); err != nil {
 		t.Fatalf("building a stand-in for %s: %v\n%s", tag, err, strings.Join(o.tail, "\n"))
 	}
-	io.Copy(io.Discard, res.Body)
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatalf("building a stand-in for %s: %v", tag, err)
+	}
 }

@@ -312,7 +312,7 @@ func TestMeter(t *testing.T) {
 
 func TestPriceFound(t *testing.T) {
 	now := time.Now()
-	hours := func(n time.Duration) time.Time { return now.Add(-n * time.Hour) }
+	hours := func(n int) time.Time { return now.Add(time.Duration(-n) * time.Hour) }
 	p := Prices{Region: "r", PerHour: map[string]float64{"a": 0.1}, Disk: &sizing.Disk{GiBMonth: 0.73}, Address: 0.01}
 	all := []Resource{
 		{Kind: KindInstance, Type: "a", State: "running", Created: hours(10), public: true},

@@ -67,13 +67,19 @@ func priceList(t *testing.T) http.HandlerFunc {
 			}
 		}
 		from := 0
-		fmt.Sscan(in.NextToken, &from)
+		if in.NextToken != "" {
+			if _, err := fmt.Sscan(in.NextToken, &from); err != nil {
+				t.Errorf("page %q: %v", in.NextToken, err)
+			}
+		}
 		out := map[string]any{"FormatVersion": "aws_v1", "PriceList": matching[from:min(from+2, len(matching))]}
 		if from+2 < len(matching) {
 			out["NextToken"] = fmt.Sprint(from + 2)
 		}
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-		json.NewEncoder(w).Encode(out)
+		if err := json.NewEncoder(w).Encode(out); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -94,7 +94,7 @@ func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.erase()
-	io.WriteString(c.out, fail.Sprintf(c.words, format, args...)+"\n")
+	fmt.Fprintln(c.out, fail.Sprintf(c.words, format, args...))
 	c.draw()
 }
 

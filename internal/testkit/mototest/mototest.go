@@ -85,8 +85,12 @@ func Start(t testing.TB, options ...Option) *Server {
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("moto: starting the server: %v", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var failed error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed = cmd.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		select {
@@ -101,10 +105,9 @@ func Start(t testing.TB, options ...Option) *Server {
 			return &Server{URL: "http://127.0.0.1:" + strings.TrimSpace(string(port)), Region: "us-east-1", t: t}
 		}
 		select {
-		case err := <-ended:
-			ended <- err
+		case <-ended:
 			text, _ := os.ReadFile(logs)
-			t.Fatalf("moto: the server ended (%v):\n%s", err, text)
+			t.Fatalf("moto: the server ended (%v):\n%s", failed, text)
 		default:
 		}
 		if time.Now().After(deadline) {
