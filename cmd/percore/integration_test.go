@@ -133,6 +133,7 @@ func leftovers(t *testing.T, run string) []engine.Thing {
 
 const shortPreset = `name: short
 description: six windows of the Go candidate
+attempts: 1
 timeout: 10s
 warmup: 1s
 probe: {window: 1s, connections: 8, target: 100}
