@@ -128,8 +128,8 @@ cross: ## vet for the other platforms
 release: ## archives of the command for every platform in dist/, with checksums
 	$(GO) run ./scripts/release -version '$(VERSION)' -out dist
 
-lint: tools ## gofmt, go vet, staticcheck, govulncheck, shellcheck, ansible-lint
-	@GO='$(GO)' scripts/lint
+lint: tools ## gofmt, golangci-lint, govulncheck, shellcheck, ansible-lint
+	@scripts/lint
 
 # Pinned by scripts/tools/go.mod, apart from what percore itself links.
 tools:

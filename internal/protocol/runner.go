@@ -138,7 +138,9 @@ func (r *Runner) Finished() int {
 	return r.Plan.Windows() - r.Plan.Left(r.done).Windows()
 }
 
-func (r *Runner) done(w store.Window) bool { return Finished(r.Journal.Attempts(w), r.Preset.Allowed()) }
+func (r *Runner) done(w store.Window) bool {
+	return Finished(r.Journal.Attempts(w), r.Preset.Allowed())
+}
 
 func (r *Runner) pending(b Block) []store.Window { return b.Left(r.done).Windows }
 
