@@ -92,12 +92,12 @@ func (f *cloudFlags) options(a *app, cmd *cobra.Command) (machines.Options, func
 		return machines.Options{}, nil, err
 	}
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		return machines.Options{}, nil, fail.Work("finding a folder for Terraform and Ansible: %w", err).Try("set XDG_CACHE_HOME or HOME")
-	}
+	if err == nil {
+		cache = filepath.Join(cache, "percore")
+	} // else nothing is cached, which is said where it is needed
 	c := a.console()
 	co := machines.Options{
-		Options: o, Cache: filepath.Join(cache, "percore"),
+		Options: o, Cache: cache,
 		Keep: f.keep, MaxCostUSD: f.maxCost, SSHFrom: list(f.sshFrom), AWSProfile: f.awsProfile, Region: f.region, Prices: f.prices,
 		NoInstall: f.noInstall || os.Getenv("NO_INSTALL") != "" && os.Getenv("NO_INSTALL") != "0",
 		Console:   c, Yes: f.yes, Terraform: f.tf, Out: io.Discard, Force: f.force, Given: cmd.Flags().Changed, Words: flags,

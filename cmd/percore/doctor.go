@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/doctor"
@@ -66,19 +65,6 @@ func newDoctorCmd(a *app) *cobra.Command {
 	flags.StringVar(&wantedProfile, "profile", "auto", "the lab that a run would have: auto, m4pro, small or a `FILE`")
 	flags.StringVar(&flavour, "flavour", string(plan.FlavourAuto), "where images come from: auto, published or debian")
 	return cmd
-}
-
-// width is that of the terminal, 0 when the output is none.
-func (a *app) width() int {
-	f, ok := a.stdout.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return 0
-	}
-	w, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return w
 }
 
 // examine gathers what the doctor looks at.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,26 +37,12 @@ type app struct {
 func main() {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(execute(ctx, os.Args[1:], &output{File: os.Stdout, gone: stop}, &output{File: os.Stderr, gone: stop}))
 }
 
-// untilSignal is a context that the first signal ends. The next one ends the
-// process at once.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
-		signals = append(signals, syscall.SIGHUP)
-	}
-	ctx, stop := signal.NotifyContext(ctx, signals...)
-	context.AfterFunc(ctx, func() {
-		// A terminal that is closed sends several, and with it, or by the same
-		// signal, whatever read the output may have ended. None of this may keep
-		// machines from being destroyed.
-		signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-		stop()
-	})
-	return ctx, stop
-}
+// codeUnread is the exit code where the reader of the output went away, as the
+// shell has it for a program that SIGPIPE ended.
+const codeUnread = 128 + int(syscall.SIGPIPE)
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -67,6 +52,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if o, ok := stdout.(*output); ok && o.failed() != nil {
+		switch lost := o.failed(); {
+		case unread(lost) && (err == nil || errors.Is(err, lost)):
+			return codeUnread // nobody is there to be told
+		case !errors.Is(err, lost):
+			err = errors.Join(err, fmt.Errorf("writing the output: %w", lost))
+		}
+	}
 	if err != nil && !errors.Is(err, errSilent) {
 		fmt.Fprintf(stderr, "percore: %s\n", fail.Sentence(err, flags))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/percore/percore/internal/answers/sheet"
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/outfile"
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
@@ -108,10 +109,10 @@ func newReportCmd(a *app) *cobra.Command {
 			if err := report.Write(&text, d, o); err != nil {
 				return err
 			}
-			if err := writeOut(out, text.Bytes(), force); err != nil {
+			if err := a.writeOut(out, text.Bytes(), force); err != nil {
 				return err
 			}
-			if o.Format == "html" {
+			if o.Format == "html" && out != "-" {
 				fmt.Fprintf(a.stderr, "written: %s\n", out)
 			}
 			return nil
@@ -124,7 +125,7 @@ func newReportCmd(a *app) *cobra.Command {
 	}
 	flags.StringVar(&o.Table, "table", "", "with --csv, the table: "+strings.Join(report.CSVTables, ", "))
 	flags.StringVar(&against, "against", "", "with --html, compare with this `RUN`, with published, or with none (default: with published where the figures may stand beside them)")
-	flags.StringVar(&out, "out", "", "write to this `FILE` instead of the terminal")
+	flags.StringVar(&out, "out", "", "write to this `FILE` instead of the terminal; - is standard output")
 	flags.BoolVar(&force, "force", false, "with --out, replace a file that exists")
 	flags.BoolVar(&verify, "verify", false, "first derive every figure from the raw files anew too, and look for what the log lacks")
 	a.noVerifyFlag(cmd)
@@ -237,7 +238,7 @@ func (a *app) published(format, out string, force bool) error {
 		return err
 	}
 	if out != "" {
-		return writeOut(out, text.Bytes(), force)
+		return a.writeOut(out, text.Bytes(), force)
 	}
 	_, err = a.stdout.Write(text.Bytes())
 	return err
@@ -350,12 +351,11 @@ func (a *app) warn(r analysis.Report) {
 }
 
 // writeOut writes a report to a file that must be new, unless force is set, and
-// that appears whole or not at all.
-func writeOut(name string, data []byte, force bool) error {
-	if !force {
-		if _, err := os.Lstat(name); err == nil {
-			return fail.Input("%s exists already", name).Try("choose another file or add --force")
-		}
+// that appears whole or not at all; - is standard output.
+func (a *app) writeOut(name string, data []byte, force bool) error {
+	if name == "-" {
+		_, err := a.stdout.Write(data)
+		return err
 	}
-	return report.Replace(name, data)
+	return outfile.Write(name, data, force)
 }

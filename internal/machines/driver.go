@@ -249,7 +249,18 @@ func (d *Driver) module(ctx context.Context, vars any) (*terraform.Module, error
 	return m, err
 }
 
+// needCache refuses to look for tools without a folder that keeps them.
+func (d *Driver) needCache() error {
+	if d.o.Cache == "" {
+		return fail.Input("there is no folder for Terraform and Ansible: neither XDG_CACHE_HOME nor HOME is set").Try("set one of them")
+	}
+	return nil
+}
+
 func (d *Driver) terraform(ctx context.Context) (*terraform.Binary, error) {
+	if err := d.needCache(); err != nil {
+		return nil, err
+	}
 	return terraform.Find(ctx, terraform.Options{CacheDir: d.o.Cache, Install: !d.o.NoInstall, Path: d.o.Terraform, Say: d.o.Console.Status})
 }
 
@@ -387,6 +398,9 @@ func (d *Driver) Prepare(ctx context.Context) error {
 		return err
 	}
 	if err := d.needProfile(); err != nil {
+		return err
+	}
+	if err := d.needCache(); err != nil {
 		return err
 	}
 	tool, err := ansible.Find(ctx, ansible.Options{CacheDir: d.o.Cache, Install: !d.o.NoInstall, Say: d.o.Console.Status})

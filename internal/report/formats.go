@@ -4,12 +4,8 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +14,7 @@ import (
 	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/outfile"
 	"github.com/percore/percore/internal/evidence/measure"
 )
 
@@ -81,33 +78,13 @@ func Save(dir string, d Document) error {
 		if err := Write(&b, d, Options{Format: format}); err != nil {
 			return err
 		}
-		if err := Replace(filepath.Join(dir, "report."+format), b.Bytes()); err != nil {
+		if err := outfile.Write(filepath.Join(dir, "report."+format), b.Bytes(), true); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Replace writes a file that appears whole or not at all.
-func Replace(name string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".report-")
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail.In(filepath.Dir(name), "there is no such folder").Try("make it first")
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report %s: %w", name, err)
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), name)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report %s: %w", name, err)
-	}
-	return nil
-}
 
 // JSON writes every table and every verdict with full precision. The fields are
 // described in docs/report-json.md.

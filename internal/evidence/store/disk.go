@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/outfile"
 )
 
 // latest is the link to the newest run.
@@ -42,16 +43,13 @@ func diskError(doing, name string, err error) error {
 
 // writeTemp writes data to a new file beside name and syncs it.
 func writeTemp(name string, data []byte) (tmp string, err error) {
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".tmp-")
+	f, err := outfile.Temp(name, 0o666)
 	if err != nil {
 		return "", diskError("writing", name, err)
 	}
 	_, err = f.Write(data)
 	if err == nil {
 		err = f.Sync()
-	}
-	if err == nil {
-		err = f.Chmod(0o644)
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
@@ -75,7 +73,7 @@ func writeNew(name string, data []byte) error {
 		return exists(name)
 	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EMLINK):
 		// No hard links here: reserve the name, then put the file in its place.
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			return exists(name)
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/outfile"
 )
 
 // File names in a results folder.
@@ -58,7 +59,7 @@ func Create(results string, run Run) (*Store, error) {
 		return nil, fail.Input("%q cannot be the id of a run", run.ID).Try("take letters, digits, dots, dashes and underscores")
 	}
 	run.Version = Version
-	if err := os.MkdirAll(results, 0o755); err != nil {
+	if err := os.MkdirAll(results, 0o777); err != nil {
 		return nil, diskError("making the results folder", results, err)
 	}
 	dir := filepath.Join(results, run.ID)
@@ -86,15 +87,12 @@ func taken(dir, id string) error {
 
 // createNew makes a folder under another name and renames it.
 func createNew(results, dir string, run Run) (*Store, error) {
-	tmp, err := os.MkdirTemp(results, ".new-")
+	tmp, err := outfile.TempDir(dir)
 	if err != nil {
 		return nil, diskError("making a results folder in", results, err)
 	}
 	defer os.RemoveAll(tmp) // fails when it has been renamed, as it should
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return nil, diskError("making the results folder", tmp, err)
-	}
-	if err := os.Mkdir(filepath.Join(tmp, RawDir), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(tmp, RawDir), 0o777); err != nil {
 		return nil, diskError("making the folder of raw files in", tmp, err)
 	}
 	s := &Store{dir: tmp, run: run}
@@ -123,7 +121,7 @@ func createNew(results, dir string, run Run) (*Store, error) {
 // folder of which a run can still be made.
 func createWithin(dir string, run Run) (_ *Store, err error) {
 	raw := filepath.Join(dir, RawDir)
-	if err := os.Mkdir(raw, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(raw, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, diskError("making the folder of raw files in", dir, err)
 	}
 	if err := writeNew(filepath.Join(dir, EventsFile), nil); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -371,7 +369,7 @@ func (s *Store) WriteRaw(name string, data []byte) (digest string, err error) {
 		return "", fmt.Errorf("%s: the results folder is not locked for writing", s.dir)
 	}
 	full := filepath.Join(s.dir, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(full), 0o777); err != nil {
 		return "", diskError("making the folder of", full, err)
 	}
 	if err := writeNew(full, data); err != nil {
