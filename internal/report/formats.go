@@ -85,7 +85,6 @@ func Save(dir string, d Document) error {
 	return nil
 }
 
-
 // JSON writes every table and every verdict with full precision. The fields are
 // described in docs/report-json.md.
 func JSON(w io.Writer, d Document) error {

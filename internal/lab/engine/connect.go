@@ -23,8 +23,11 @@ import (
 	"syscall"
 	"time"
 
+	dcontext "github.com/docker/cli/cli/context"
 	dockercontext "github.com/docker/cli/cli/context/docker"
 	"github.com/docker/cli/cli/context/store"
+	"github.com/docker/cli/opts"
+	"github.com/docker/go-connections/tlsconfig"
 	"github.com/moby/moby/client"
 
 	"github.com/percore/percore/internal/base/fail"
@@ -115,6 +118,8 @@ func resolve(o Options) (endpoint, error) {
 		return fromURL(o.Host, "the profile", o)
 	case o.Context != "":
 		return fromContext(o.Context, "the command line", o)
+	case o.Getenv("DOCKER_HOST") != "" && strings.TrimSpace(o.Getenv("DOCKER_HOST")) == "":
+		return defaultEndpoint(o) // a host of blanks is none, and still no context is asked
 	case o.Getenv("DOCKER_HOST") != "":
 		return fromURL(o.Getenv("DOCKER_HOST"), "DOCKER_HOST", o)
 	case o.Getenv("DOCKER_CONTEXT") != "":
@@ -126,6 +131,15 @@ func resolve(o Options) (endpoint, error) {
 	}
 	if name != "" && name != "default" {
 		return fromContext(name, "its config.json", o)
+	}
+	return defaultEndpoint(o)
+}
+
+// defaultEndpoint is where an engine listens that nobody names: with TLS, as for
+// Docker's command line, a port of this machine.
+func defaultEndpoint(o Options) (endpoint, error) {
+	if tlsOptions(o) != nil {
+		return fromURL("", "DOCKER_TLS_VERIFY or DOCKER_TLS", o)
 	}
 	return fromURL("unix://"+firstSocket(sockets(o)), "default", o)
 }
@@ -154,7 +168,7 @@ func Chosen(getenv func(string) string) string {
 // sockets are the places where a Docker installation listens, best first.
 func sockets(o Options) []string {
 	paths := []string{"/var/run/docker.sock"}
-	if home := o.Getenv("HOME"); home != "" {
+	if home := home(o); home != "" {
 		paths = append(paths,
 			filepath.Join(home, ".docker/run/docker.sock"),     // Docker Desktop on a Mac
 			filepath.Join(home, ".docker/desktop/docker.sock"), // Docker Desktop on Linux
@@ -181,7 +195,18 @@ func configDir(o Options) string {
 	if dir := o.Getenv("DOCKER_CONFIG"); dir != "" {
 		return dir
 	}
-	return filepath.Join(o.Getenv("HOME"), ".docker")
+	return filepath.Join(home(o), ".docker")
+}
+
+// home is the user's folder, which the system knows where HOME is not set.
+func home(o Options) string {
+	if dir := o.Getenv("HOME"); dir != "" {
+		return dir
+	}
+	if u, err := user.Current(); err == nil {
+		return u.HomeDir
+	}
+	return ""
 }
 
 // currentContext is the context that `docker context use` chose.
@@ -206,7 +231,7 @@ func currentContext(o Options) (string, error) {
 // fromContext reads a Docker context.
 func fromContext(name, from string, o Options) (endpoint, error) {
 	if name == "default" {
-		return fromURL("unix://"+firstSocket(sockets(o)), "default", o)
+		return defaultEndpoint(o)
 	}
 	source := fmt.Sprintf("the Docker context %q", name)
 	config := store.NewConfig(
@@ -236,42 +261,42 @@ func fromContext(name, from string, o Options) (endpoint, error) {
 	if err != nil {
 		return endpoint{}, fmt.Errorf("cannot read the TLS files of %s: %w", source, err)
 	}
-	opts, err := full.ClientOpts()
+	clientOpts, err := full.ClientOpts()
 	if err != nil {
 		return endpoint{}, fail.Input("%s cannot be used: %w", source, err)
 	}
-	return endpoint{host: epMeta.Host, source: source, opts: opts, contact: &contact{}}, nil
+	return endpoint{host: epMeta.Host, source: source, opts: clientOpts, contact: &contact{}}, nil
 }
 
-// fromURL makes an endpoint of a URL.
-func fromURL(host, source string, o Options) (endpoint, error) {
-	ep := endpoint{host: host, source: source, contact: &contact{}}
+// fromURL makes an endpoint of what stands where Docker's command line takes a
+// URL: tcp://host and host:port are completed, blanks around it do not count.
+func fromURL(given, source string, o Options) (endpoint, error) {
 	bad := func(why string) (endpoint, error) {
-		return endpoint{}, fail.Input("the Docker endpoint %q (from %s) %s", host, source, why).Try("write unix:///path, tcp://host:port or ssh://user@host")
+		return endpoint{}, fail.Input("the Docker endpoint %q (from %s) %s", given, source, why).Try("write unix:///path, tcp://host:port or ssh://user@host")
 	}
+	if filepath.IsAbs(strings.TrimSpace(given)) {
+		return bad("is a path and has no scheme") // Docker looks for a host of an empty name
+	}
+	tls := tlsOptions(o)
+	host, err := opts.ParseHost(tls != nil, given)
+	if err != nil {
+		return bad("is none that Docker knows")
+	}
+	ep := endpoint{host: host, source: source, contact: &contact{}}
+	full := dockercontext.Endpoint{EndpointMeta: dockercontext.EndpointMeta{Host: host}}
 	u, err := url.Parse(host)
 	if err != nil {
 		return bad("is not a URL")
 	}
 	switch u.Scheme {
 	case "unix":
-		if u.Host != "" || u.Path == "" {
-			return bad("names no absolute path")
+	case "tcp":
+		if tls == nil {
+			break
 		}
-		ep.opts = []client.Opt{client.WithHost(host)}
-	case "tcp", "http", "https":
-		if u.Host == "" {
-			return bad("names no host")
-		}
-		ep.opts = []client.Opt{client.WithHost(host)}
-		if dir := certDir(o); dir != "" {
-			for _, name := range []string{"ca.pem", "cert.pem", "key.pem"} {
-				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-					return endpoint{}, fail.Input("DOCKER_TLS_VERIFY asks for TLS to %s, but %s is not there", host, filepath.Join(dir, name)).Try("set DOCKER_CERT_PATH to the folder that holds ca.pem, cert.pem and key.pem")
-				}
-			}
-			ep.opts = append([]client.Opt{client.WithTLSClientConfig(
-				filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))}, ep.opts...)
+		full.SkipTLSVerify = tls.InsecureSkipVerify
+		if full.TLSData, err = dcontext.TLSDataFromFiles(tls.CAFile, tls.CertFile, tls.KeyFile); err != nil {
+			return endpoint{}, fail.Input("TLS is asked for to %s (by DOCKER_TLS_VERIFY or DOCKER_TLS), and its files cannot be read: %w", host, err).Try("set DOCKER_CERT_PATH to the folder that holds ca.pem, cert.pem and key.pem")
 		}
 	case "ssh":
 		dial, url, err := dialSSH(host, o.SSHOptions, ep.contact)
@@ -284,19 +309,36 @@ func fromURL(host, source string, o Options) (endpoint, error) {
 			client.WithHost(url),
 			client.WithDialContext(dial),
 		}
+		return ep, nil
 	default:
 		return bad("has an unknown scheme")
+	}
+	if ep.opts, err = full.ClientOpts(); err != nil {
+		return endpoint{}, fail.Input("the Docker endpoint %s (from %s) cannot be used: %w", host, source, err)
 	}
 	return ep, nil
 }
 
-// certDir is the folder with the TLS files, or empty when TLS was not asked for.
-func certDir(o Options) string {
+// tlsOptions are the files of TLS as Docker's command line takes them, nil when
+// TLS was not asked for: DOCKER_CERT_PATH alone does not ask.
+func tlsOptions(o Options) *tlsconfig.Options {
+	verify := o.Getenv("DOCKER_TLS_VERIFY") != ""
+	if !verify && o.Getenv("DOCKER_TLS") == "" {
+		return nil
+	}
 	dir := o.Getenv("DOCKER_CERT_PATH")
-	if dir == "" && o.Getenv("DOCKER_TLS_VERIFY") != "" {
+	if dir == "" {
 		dir = configDir(o)
 	}
-	return dir
+	// A certificate of the client is optional.
+	there := func(name string) string {
+		name = filepath.Join(dir, name)
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return name
+	}
+	return &tlsconfig.Options{CAFile: filepath.Join(dir, "ca.pem"), CertFile: there("cert.pem"), KeyFile: there("key.pem"), InsecureSkipVerify: !verify}
 }
 
 // explain turns a failed first call into one sentence with the remedy.
@@ -317,23 +359,23 @@ func explain(ctx context.Context, ep endpoint, err error) error {
 			if u, err := user.Current(); err == nil {
 				name = u.Username
 			}
-			return fmt.Errorf("cannot reach Docker at %s: permission denied; add yourself to the group docker (sudo usermod -aG docker %s, then log in again) or use sudo", at, name)
+			return fail.Work("cannot reach Docker at %s: permission denied", at).Try("add yourself to the group docker (sudo usermod -aG docker %s, then log in again) or use sudo", name)
 		case errors.Is(dialErr, fs.ErrNotExist):
 			if ep.source == "default" {
-				return fmt.Errorf("cannot reach Docker at %s: no engine is installed or running there; install Docker Engine (or Docker Desktop) and start it, or set DOCKER_HOST", at)
+				return fail.Work("cannot reach Docker at %s: no engine is installed or running there", at).Try("install Docker Engine (or Docker Desktop) and start it, or set DOCKER_HOST")
 			}
 			return fail.Input("cannot reach Docker at %s: the socket does not exist", at).Try("start that engine or choose another")
 		case errors.Is(dialErr, syscall.ECONNREFUSED):
-			return fmt.Errorf("cannot reach Docker at %s: nothing listens on the socket; start the engine (sudo systemctl start docker, or sudo dockerd)", at)
+			return fail.Work("cannot reach Docker at %s: nothing listens on the socket", at).Try("start the engine (sudo systemctl start docker, or sudo dockerd)")
 		}
 	}
 	if strings.HasPrefix(ep.host, "ssh://") {
-		return fmt.Errorf("cannot reach Docker at %s: %s; try `ssh %s docker version` by hand, which must work without a question", at, sshReason(err), strings.TrimPrefix(ep.host, "ssh://"))
+		return fail.Work("cannot reach Docker at %s: %s", at, sshReason(err)).Try("try `ssh %s docker version` by hand, which must work without a question", strings.TrimPrefix(ep.host, "ssh://"))
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-		return fmt.Errorf("cannot reach Docker at %s: no answer within %s; check that the engine runs and that no firewall is in between", at, connectTimeout)
+		return fail.Work("cannot reach Docker at %s: no answer within %s", at, connectTimeout).Try("check that the engine runs and that no firewall is in between")
 	}
-	return fmt.Errorf("cannot reach Docker at %s: %w; check that the engine runs and that the address is right", at, err)
+	return fail.Work("cannot reach Docker at %s: %w", at, err).Try("check that the engine runs and that the address is right")
 }
 
 // sshReason takes ssh's own words out of a connection error.

@@ -9,9 +9,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/docker/cli/opts"
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/testkit/said"
@@ -62,11 +66,16 @@ func TestResolve(t *testing.T) {
 		{name: "no configuration", opts: Options{Getenv: env("DOCKER_CONFIG", t.TempDir())}, host: "unix:///var/run/docker.sock", source: "default"},
 		{name: "unknown context", opts: Options{Getenv: env("DOCKER_CONFIG", dir, "DOCKER_CONTEXT", "moon")}, err: `the Docker context "moon" (from DOCKER_CONTEXT) does not exist; known are default, desk`},
 		{name: "unknown current context", opts: Options{Getenv: env("DOCKER_CONFIG", dockerConfig(t, "gone", "desk", "unix:///x"))}, err: `"gone" (from its config.json) does not exist`},
-		{name: "no scheme", opts: Options{Getenv: env("DOCKER_HOST", "/var/run/docker.sock")}, err: "has an unknown scheme"},
-		{name: "no path", opts: Options{Getenv: env("DOCKER_HOST", "unix://")}, err: "names no absolute path"},
-		{name: "relative path", opts: Options{Getenv: env("DOCKER_HOST", "unix://docker.sock")}, err: "names no absolute path"},
-		{name: "no host", opts: Options{Getenv: env("DOCKER_HOST", "tcp://")}, err: "names no host"},
-		{name: "not a URL", opts: Options{Getenv: env("DOCKER_HOST", "tcp://[::1")}, err: "is not a URL"},
+		{name: "no scheme", opts: Options{Getenv: env("DOCKER_HOST", "/var/run/docker.sock")}, err: "is a path and has no scheme"},
+		{name: "an unknown scheme", opts: Options{Getenv: env("DOCKER_HOST", "http://x")}, err: "is none that Docker knows"},
+		{name: "a descriptor", opts: Options{Getenv: env("DOCKER_HOST", "fd://3")}, err: "has an unknown scheme"},
+		{name: "blanks around it", opts: Options{Getenv: env("DOCKER_HOST", " unix:///run/x.sock\n")}, host: "unix:///run/x.sock", source: "DOCKER_HOST"},
+		{name: "no port", opts: Options{Getenv: env("DOCKER_HOST", "tcp://127.0.0.1")}, host: "tcp://127.0.0.1:2375", source: "DOCKER_HOST"},
+		{name: "no scheme", opts: Options{Getenv: env("DOCKER_HOST", "127.0.0.1:4243")}, host: "tcp://127.0.0.1:4243", source: "DOCKER_HOST"},
+		{name: "blanks alone", opts: Options{Getenv: env("DOCKER_HOST", "  ", "DOCKER_CONTEXT", "desk", "DOCKER_CONFIG", dir)}, host: "unix:///var/run/docker.sock", source: "default"},
+		{name: "certificates without TLS", opts: Options{Getenv: env("DOCKER_HOST", "tcp://1.2.3.4:2375", "DOCKER_CERT_PATH", dir)}, host: "tcp://1.2.3.4:2375", source: "DOCKER_HOST"},
+		{name: "TLS and no host", opts: Options{Getenv: env("DOCKER_TLS_VERIFY", "1", "DOCKER_CERT_PATH", dir, "DOCKER_CONFIG", t.TempDir())}, err: "TLS is asked for to tcp://localhost:2376"},
+		{name: "not a URL", opts: Options{Getenv: env("DOCKER_HOST", "tcp://[::1")}, err: "is none that Docker knows"},
 		{name: "ssh with a password", opts: Options{Getenv: env("DOCKER_HOST", "ssh://me:secret@far")}, err: "is not an ssh destination"},
 		{name: "TLS without files", opts: Options{Getenv: env("DOCKER_HOST", "tcp://1.2.3.4:2376", "DOCKER_TLS_VERIFY", "1", "DOCKER_CERT_PATH", dir)}, err: "set DOCKER_CERT_PATH"},
 	}
@@ -91,6 +100,70 @@ func TestResolve(t *testing.T) {
 				t.Errorf("got %s from %s, want %s from %s", ep.host, ep.source, tt.host, tt.source)
 			}
 		})
+	}
+}
+
+// TestHostsLikeDocker: what DOCKER_HOST may hold is completed by Docker's own
+// rules.
+func TestHostsLikeDocker(t *testing.T) {
+	for _, host := range []string{"tcp://", "tcp://h", "tcp://h:", "tcp://h:1", "h", "h:1", ":1", "[::1]", "tcp://[::1]:2", "[::1]:", "unix://", "unix:///a b", "unix://rel.sock", " h ", "\tunix:///x\n", "ssh://a@b", "tcp://h:1/path",
+		"", "h:x", "tcp://tcp://h", "unix://unix://x", "ftp://h", "tcp://[::1", "npipe://x"} {
+		want, wantErr := opts.ParseHost(false, host)
+		ep, err := resolve(Options{Getenv: env("DOCKER_HOST", host, "DOCKER_CONFIG", t.TempDir())})
+		switch {
+		case strings.TrimSpace(host) == "" || strings.HasPrefix(host, "npipe:"): // another socket may be here; no pipes are
+		case (err == nil) != (wantErr == nil), err == nil && ep.host != want:
+			t.Errorf("%q: %s, %v; Docker has %s, %v", host, ep.host, err, want, wantErr)
+		}
+	}
+}
+
+// TestTLSLikeDocker: DOCKER_TLS_VERIFY and DOCKER_TLS ask for TLS, and nothing
+// else does; a client's certificate is optional.
+func TestTLSLikeDocker(t *testing.T) {
+	empty, full := t.TempDir(), t.TempDir()
+	for _, name := range []string{"ca.pem", "cert.pem", "key.pem"} {
+		if err := os.WriteFile(filepath.Join(full, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(dir string, names ...string) (all []string) {
+		for _, n := range names {
+			all = append(all, filepath.Join(dir, n))
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		env   []string
+		files []string // nil: no TLS
+		skip  bool
+	}{
+		{nil, nil, false},
+		{[]string{"DOCKER_CERT_PATH", full}, nil, false},
+		{[]string{"DOCKER_CERT_PATH", full, "DOCKER_TLS_VERIFY", "1"}, in(full, "ca.pem", "cert.pem", "key.pem"), false},
+		{[]string{"DOCKER_CERT_PATH", full, "DOCKER_TLS_VERIFY", "0"}, in(full, "ca.pem", "cert.pem", "key.pem"), false},
+		{[]string{"DOCKER_CERT_PATH", full, "DOCKER_TLS", "1"}, in(full, "ca.pem", "cert.pem", "key.pem"), true},
+		{[]string{"DOCKER_CONFIG", full, "DOCKER_TLS_VERIFY", "yes"}, in(full, "ca.pem", "cert.pem", "key.pem"), false},
+		{[]string{"DOCKER_CONFIG", full, "DOCKER_CERT_PATH", empty, "DOCKER_TLS_VERIFY", "1"}, append(in(empty, "ca.pem"), "", ""), false},
+	} {
+		got := tlsOptions(Options{Getenv: env(tt.env...)})
+		switch {
+		case got == nil && tt.files == nil:
+		case got == nil || tt.files == nil, !slices.Equal([]string{got.CAFile, got.CertFile, got.KeyFile}, tt.files), got.InsecureSkipVerify != tt.skip:
+			t.Errorf("%v: %+v, want %v", tt.env, got, tt.files)
+		}
+	}
+}
+
+// TestHomeUnset: the configuration is looked for where the system says that the
+// user is at home, and never in the folder that percore runs in.
+func TestHomeUnset(t *testing.T) {
+	u, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	if got, want := configDir(Options{Getenv: env()}), filepath.Join(u.HomeDir, ".docker"); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
