@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
 	"github.com/percore/percore/internal/answers/analysis"
@@ -79,22 +78,7 @@ func TestGoldenPage(t *testing.T) {
 				if err := Write(&got, d, Options{Format: format}); err != nil {
 					t.Fatal(err)
 				}
-				golden := filepath.Join("testdata", "golden", "page", name+"."+format)
-				if *update {
-					if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatalf("%v (go test ./internal/report -update writes it)", err)
-				}
-				if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); d != "" {
-					t.Errorf("differs from %s (-update writes it anew):\n%s", golden, d)
-				}
+				golden(t, filepath.Join("page", name+"."+format), got.Bytes())
 			})
 		}
 	}

@@ -24,6 +24,27 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// golden compares what was written with a golden file, line by line.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test ./internal/report -update writes it)", err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); d != "" {
+		t.Errorf("differs from %s (-update writes it anew):\n%s", path, d)
+	}
+}
+
 // hostsInput is the run of several hosts.
 func hostsInput(t testing.TB) analysis.Input {
 	t.Helper()
@@ -87,22 +108,7 @@ func TestGolden(t *testing.T) {
 				if err := outputs[ending](&got); err != nil {
 					t.Fatal(err)
 				}
-				golden := filepath.Join("testdata", "golden", name+"."+ending)
-				if *update {
-					if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatalf("%v (go test ./internal/report -update writes it)", err)
-				}
-				if d := cmp.Diff(string(want), got.String()); d != "" {
-					t.Errorf("differs from %s (-update writes it anew):\n%s", golden, d)
-				}
+				golden(t, name+"."+ending, got.Bytes())
 			})
 		}
 	}

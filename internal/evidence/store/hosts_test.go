@@ -173,20 +173,8 @@ func TestGeneratorsWithoutHosts(t *testing.T) {
 
 // TestFilesOfSeveralHostsAreChecked: digests and figures of every file.
 func TestFilesOfSeveralHostsAreChecked(t *testing.T) {
-	s := create(t, "a1")
-	w, files := threeHosts(t)
-	for name, data := range files {
-		digest, err := s.WriteRaw(name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.SHA256[name] = digest
-	}
-	figures, err := s.Measure(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Measured = &figures
+	s, w := onDisk(t)
+	_, files := threeHosts(t)
 	appendAll(t, s, Event{Type: EventWindow, Window: &w})
 	r, err := Open(s.Dir()) // as it comes back from the log
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/percore/percore/internal/testkit/said"
 )
 
-// measured is a run of one window on three hosts whose raw files are on disk.
-func measured(t *testing.T) (*Store, WindowResult) {
+// onDisk is a run with the raw files of one window on three hosts, and that
+// window with its figures, which the log does not have yet.
+func onDisk(t *testing.T) (*Store, WindowResult) {
 	t.Helper()
 	s := create(t, "a1")
 	w, files := threeHosts(t)
@@ -30,6 +31,13 @@ func measured(t *testing.T) (*Store, WindowResult) {
 		t.Fatal(err)
 	}
 	w.Measured = &figures
+	return s, w
+}
+
+// measured is a run of one window on three hosts whose raw files are on disk.
+func measured(t *testing.T) (*Store, WindowResult) {
+	t.Helper()
+	s, w := onDisk(t)
 	appendAll(t, s, Event{Type: EventRunStarted}, Event{Type: EventVerify, Message: w.Candidate}, Event{Type: EventWindow, Window: &w}, Event{Type: EventRunEnded, Message: StateComplete})
 	return s, w
 }
