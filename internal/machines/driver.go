@@ -407,16 +407,15 @@ func (d *Driver) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	identity, err := d.f.identity(d.profile)
-	if err != nil {
-		return err
-	}
 	d.o.Console.Status("preparing %s", strings.Join(d.lab.Names(), ", "))
 	res, err := tool.Prepare(ctx, ansible.Run{
 		Dir: d.f.dir, Playbook: filepath.Join(d.o.Root, "ansible", "prepare.yml"),
-		Machines: d.lab, SSHConfig: d.f.sshConfig(), IdentityFile: identity, Expires: d.f.state.Expires, Out: d.o.Out, Say: d.o.Console.Status,
+		Machines: d.lab, SSHConfig: d.f.sshConfig(), Expires: d.f.state.Expires, Out: d.o.Out, Say: d.o.Console.Status,
 	})
 	if err != nil {
+		return err
+	}
+	if err := d.f.keptHostKeys(d.lab); err != nil {
 		return err
 	}
 	for _, m := range d.lab.Machines {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -24,6 +23,7 @@ const (
 	sshDir     = "ssh"
 	keyFile    = "id_ed25519"
 	configFile = "config"
+	knownFile  = "known_hosts"
 )
 
 // openKey returns the public half of the run's own key pair, in the format of
@@ -91,6 +91,39 @@ func (f *folder) identity(p plan.Profile) (string, error) {
 	return filepath.Abs(path)
 }
 
+// sshPath writes the path of a file for ssh's configuration: a percent sign
+// begins a token there, and quotes and backslashes are escaped within quotes.
+// What begins a variable cannot be written at all.
+func sshPath(path string) (string, error) {
+	for _, bad := range []string{"${", "\n", "\r", "\x00"} {
+		if strings.Contains(path, bad) {
+			return "", fail.Input("ssh cannot be given the path %q, which holds %q", path, bad).Try("choose another folder")
+		}
+	}
+	return `"` + strings.NewReplacer("%", "%%", `\`, `\\`, `"`, `\"`).Replace(path) + `"`, nil
+}
+
+// keptHostKeys reports that ssh has logged in on machines and kept none of their
+// keys: it says nothing when it cannot write the file, and would then take any
+// machine for the right one.
+func (f *folder) keptHostKeys(l fleet.Lab) error {
+	name := filepath.Join(f.dir, sshDir, knownFile)
+	kept := func(name string) bool {
+		text, err := os.ReadFile(name)
+		return err == nil && len(strings.TrimSpace(string(text))) > 0
+	}
+	if kept(name) {
+		return nil
+	}
+	if l.Provider == plan.ProviderHosts {
+		// The user's own file may know them already.
+		if home, err := os.UserHomeDir(); err == nil && kept(filepath.Join(home, ".ssh", knownFile)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("ssh has logged in on the machines and kept no host key in %s, so that another machine could pass for one of them", name)
+}
+
 // SSHConfig is where the run's ssh configuration is.
 func (f *folder) sshConfig() string { return filepath.Join(f.dir, sshDir, configFile) }
 
@@ -129,9 +162,16 @@ func (f *folder) writeSSHConfig(l fleet.Lab, identity string) error {
 	line("  ServerAliveInterval 5")
 	line("  ServerAliveCountMax 6")
 	line("  StrictHostKeyChecking accept-new")
-	known := strconv.Quote(filepath.Join(abs, "known_hosts"))
+	known, err := sshPath(filepath.Join(abs, knownFile))
+	if err != nil {
+		return err
+	}
 	if identity != "" {
-		line("  IdentityFile %s", strconv.Quote(identity))
+		key, err := sshPath(identity)
+		if err != nil {
+			return err
+		}
+		line("  IdentityFile %s", key)
 		line("  IdentitiesOnly yes")
 	}
 	if l.Provider == plan.ProviderHosts {

@@ -119,6 +119,9 @@ type folder struct {
 // create makes the folder of a new run.
 func create(results string, s State) (*folder, error) {
 	run := filepath.Join(results, s.ID)
+	if _, err := sshPath(run); err != nil {
+		return nil, err // before there is anything that ssh cannot use
+	}
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return nil, fmt.Errorf("making the results folder: %w", err)
 	}

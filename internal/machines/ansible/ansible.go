@@ -38,8 +38,6 @@ type Run struct {
 	// SSHConfig is the file that ssh reads instead of the user's own; empty
 	// leaves it to ssh.
 	SSHConfig string
-	// IdentityFile is a private key; empty leaves it to the ssh configuration.
-	IdentityFile string
 	// Expires is when the machines are to power themselves off; nil is never.
 	Expires *time.Time
 	// Wait bounds how long a machine may take until it answers over ssh; 0
@@ -129,14 +127,16 @@ type play struct{ playbook, config, inventory, log string }
 // play runs the playbook and returns how many tasks changed something on each
 // machine.
 func (t *Tool) play(ctx context.Context, run Run, p play, say func(string, ...any)) (map[string]int, error) {
-	// A path of a socket may have about 100 bytes, which a run's folder can
-	// exceed; and what Ansible puts there is of no use afterwards.
 	scratch, err := os.MkdirTemp("", "percore-ansible-")
 	if err != nil {
 		return nil, fmt.Errorf("making a temporary folder for Ansible: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	sockets := filepath.Join(scratch, "cp")
+	sockets, err := socketFolder()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(sockets)
 	defer closeMasters(sockets)
 
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -209,6 +209,21 @@ func (t *Tool) play(ctx context.Context, run Run, p play, say func(string, ...an
 		changed[host] = c.Changed
 	}
 	return changed, nil
+}
+
+// socketFolder makes a folder that nobody else can enter for the sockets of
+// ssh's connections. The path of a socket may have 103 bytes on a Mac, of which
+// ssh needs 17 for itself and Ansible 11; the folder for temporary files has 48
+// there. Ansible also takes a % in it for a place to fill in.
+func socketFolder() (string, error) {
+	dir, err := os.MkdirTemp("/tmp", "percore-")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "percore-") // a machine without /tmp, such as Termux
+	}
+	if err != nil {
+		return "", fmt.Errorf("making a folder for the sockets of ssh: %w", err)
+	}
+	return dir, nil
 }
 
 // command is one of Ansible's commands with an environment in which no setting

@@ -26,7 +26,7 @@ var lab = fleet.Lab{Machines: []fleet.Machine{
 func TestInventory(t *testing.T) {
 	expires := time.Date(2026, 3, 1, 12, 30, 0, 0, time.FixedZone("", 3600))
 	text, err := inventory(Run{
-		Machines: lab, SSHConfig: "/results/it's {{ mine }}/config", IdentityFile: "/key", Expires: &expires,
+		Machines: lab, SSHConfig: "/results/it's {{ mine }}/config", Expires: &expires,
 	}, map[string]string{"app": "admin", "db": "root"}, "/results/facts")
 	if err != nil {
 		t.Fatal(err)
@@ -38,8 +38,7 @@ func TestInventory(t *testing.T) {
 	want := map[string]any{"all": map[string]any{
 		"vars": map[string]any{
 			"percore_facts_dir": "/results/facts", "percore_expires": "2026-03-01T11:30:00Z",
-			"ansible_ssh_private_key_file": "/key",
-			"ansible_ssh_common_args":      map[string]any{"__ansible_unsafe": `-F '/results/it'"'"'s {{ mine }}/config'`},
+			"ansible_ssh_common_args": map[string]any{"__ansible_unsafe": `-F '/results/it'"'"'s {{ mine }}/config'`},
 		},
 		"hosts": map[string]any{
 			"app": map[string]any{"ansible_host": "192.0.2.1", "ansible_port": 22.0, "ansible_user": "admin", "percore_address": "10.0.0.1", "percore_role": "app", "percore_become": true},
@@ -323,10 +322,32 @@ func TestReach(t *testing.T) {
 	})
 }
 
+// TestSocketFolder: Ansible's sockets have a short path wherever temporary files
+// are kept.
+func TestSocketFolder(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 20), "a%hb")
+	if err := os.MkdirAll(long, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", long)
+	dir, err := socketFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	// Ten characters for a host, as Ansible has them, and ssh's own seventeen.
+	if n := len(dir) + len("/0123456789") + 17; n > 103 || strings.Contains(dir, "%") {
+		t.Errorf("sockets in %s have %d bytes", dir, n)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestSSHArgs(t *testing.T) {
-	r := Run{SSHConfig: "/c", IdentityFile: "/k"}
+	r := Run{SSHConfig: "/c"}
 	got := strings.Join(r.sshArgs(lab.Machines[0]), " ")
-	if !strings.HasPrefix(got, "-F /c -i /k ") || !strings.HasSuffix(got, " -p 22 -- admin@192.0.2.1") {
+	if !strings.HasPrefix(got, "-F /c ") || !strings.HasSuffix(got, " -p 22 -- admin@192.0.2.1") {
 		t.Error(got)
 	}
 }

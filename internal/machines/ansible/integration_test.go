@@ -323,11 +323,11 @@ func TestUnknownHostKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = errors.Join(os.WriteFile(known, []byte(m.SSHHost+" "+string(key)), 0o600),
-		os.WriteFile(config, []byte("Host *\n  UserKnownHostsFile "+known+"\n  StrictHostKeyChecking accept-new\n"), 0o600))
+		os.WriteFile(config, []byte("Host *\n  IdentityFile "+hosts.IdentityFile+"\n  UserKnownHostsFile "+known+"\n  StrictHostKeyChecking accept-new\n"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := Run{Dir: t.TempDir(), Playbook: playbook, SSHConfig: config, IdentityFile: hosts.IdentityFile,
+	run := Run{Dir: t.TempDir(), Playbook: playbook, SSHConfig: config,
 		Machines: fleet.Lab{Provider: plan.ProviderHosts, Machines: []fleet.Machine{m}}}
 	began := time.Now()
 	if _, err := (&Tool{}).Prepare(t.Context(), run); err == nil || !strings.Contains(said.Err(err), "preparing app: "+m.SSHHost+" has another ssh host key") {

@@ -22,9 +22,6 @@ func inventory(run Run, users map[string]string, facts string) ([]byte, error) {
 	if run.SSHConfig != "" {
 		all["ansible_ssh_common_args"] = literal("-F " + quote(run.SSHConfig))
 	}
-	if run.IdentityFile != "" {
-		all["ansible_ssh_private_key_file"] = literal(run.IdentityFile)
-	}
 	hosts := map[string]any{}
 	for _, m := range run.Machines.Machines {
 		user := users[m.Name]
@@ -64,9 +61,6 @@ func (r Run) sshArgs(m fleet.Machine) []string {
 	var args []string
 	if r.SSHConfig != "" {
 		args = append(args, "-F", r.SSHConfig)
-	}
-	if r.IdentityFile != "" {
-		args = append(args, "-i", r.IdentityFile)
 	}
 	args = append(args, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
 	return append(args, m.SSHArgs()...)
