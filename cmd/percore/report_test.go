@@ -40,7 +40,7 @@ func recorded(t *testing.T) (results, id string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	w := store.WindowResult{Window: store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 16, Seconds: 2}, Attempt: 1}
+	w := store.WindowResult{Window: plan.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 16, Seconds: 2}, Attempt: 1}
 	w.OHA = store.RawPath(w.Window, 1, store.RawOHA)
 	data, err := os.ReadFile(filepath.Join(studyFolder, "results/2026-09-16/raw/ceil_go_read_c256_r1.json"))
 	if err != nil {

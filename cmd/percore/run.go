@@ -134,6 +134,9 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 		if st, err = f.stored(a); err != nil {
 			return err
 		}
+		if err := run.CheckAsked(o, st.Run()); err != nil {
+			return err
+		}
 		o = run.ResumeOptions(o, st.Run())
 	}
 	p, err := run.Prepare(ctx, o, true)
@@ -144,9 +147,9 @@ func (f *runFlags) plan(ctx context.Context, a *app) error {
 	if p.Engine == nil {
 		fmt.Fprintln(a.stdout, "no Docker Engine answers: the plan is for the CPUs of this machine; percore doctor says more")
 	}
-	done := func(store.Window) bool { return false }
+	done := plan.Undone
 	if st != nil {
-		done = func(w store.Window) bool { return protocol.Finished(st.Attempts(w), p.Preset.Allowed()) }
+		done = func(w plan.Window) bool { return protocol.Finished(st.Attempts(w), p.Preset.Allowed()) }
 	}
 	for _, line := range p.Describe(done) {
 		fmt.Fprintln(a.stdout, line)
@@ -183,6 +186,9 @@ func (f *runFlags) run(ctx context.Context, a *app, again []string) error {
 			return err
 		}
 		defer st.Close()
+		if err := run.CheckAsked(o, st.Run()); err != nil {
+			return err
+		}
 		o = run.ResumeOptions(o, st.Run())
 	}
 	p, err := run.Prepare(ctx, o, false)
@@ -193,7 +199,7 @@ func (f *runFlags) run(ctx context.Context, a *app, again []string) error {
 	c := a.console()
 	defer c.Close()
 	c.Printf("profile %s, preset %s: %d windows in %d blocks, %s of measuring; Docker at %s has %d CPUs and %.1f GiB",
-		p.Profile.Name, p.Preset.Name, p.Plan.Windows(), len(p.Plan.Blocks), p.Plan.WindowTime(), p.Engine.Host(), p.Info.CPUs, float64(p.Info.Memory)/(1<<30))
+		p.Profile.Name, p.Preset.Name, p.List.Windows(), len(p.List.Blocks), p.List.WindowTime(plan.Undone), p.Engine.Host(), p.Info.CPUs, float64(p.Info.Memory)/(1<<30))
 
 	var dir string
 	if st != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
-	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/testkit/said"
 )
 
@@ -61,23 +61,30 @@ func TestPlanOfAResumedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	profile, err := plan.FindProfile(root, "small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if profile, err = profile.Resolve(plan.Machine{CPUs: runtime.NumCPU(), MemoryBytes: 8 << 30}); err != nil {
+		t.Fatal(err)
+	}
 	results := t.TempDir()
 	st, err := store.Create(results, store.Run{
 		ID: "20261130-abc", Started: time.Now(), Seed: 42, ProfileSource: "small", PresetSource: "smoke",
-		Suite: suite, Preset: preset, Profile: plan.Profile{Name: "small"}, Candidates: []string{"go", "php-fpm", "frankenphp"},
+		Suite: suite, Preset: preset, Profile: profile, Candidates: []string{"go", "php-fpm", "frankenphp"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	plan := func(args ...string) (int, string, string) {
+	dryRun := func(args ...string) (int, string, string) {
 		return call(append([]string{"--root", root, "--results", results, "run", "--dry-run", "--resume", "20261130-abc"}, args...)...)
 	}
-	code, whole, errs := plan()
+	code, whole, errs := dryRun()
 	if code != 0 || strings.Contains(whole, "done") || !strings.Contains(whole, "seed 42") {
 		t.Fatalf("exit code %d, %s\n%s", code, errs, whole)
 	}
-	blocks := protocol.NewPlan(suite, preset, 42).Blocks
+	blocks := plan.LayOut(suite, preset, 42).Blocks
 	windows := append(blocks[0].Windows, blocks[1].Windows[0])
 	for _, w := range windows {
 		for attempt := 1; attempt <= preset.Allowed(); attempt++ { // judged often enough
@@ -86,15 +93,15 @@ func TestPlanOfAResumedRun(t *testing.T) {
 			}
 		}
 	}
-	code, left, errs := plan()
+	code, left, errs := dryRun()
 	if code != 0 || !strings.Contains(left, "repetition 1, done\n") || strings.Count(left, "/s, done\n")+strings.Count(left, "carry, done\n") != 1 ||
 		!strings.Contains(left, fmt.Sprintf("\n%d of ", len(windows))) {
 		t.Errorf("exit code %d, %s\n%s", code, errs, left)
 	}
-	if code, out, errs := plan("--seed", "99"); code != fail.CodeInput || out != "" || !strings.Contains(errs, "has seed 42, and --seed asks for 99") {
+	if code, out, errs := dryRun("--seed", "99"); code != fail.CodeInput || out != "" || !strings.Contains(errs, "has seed 42, and --seed asks for 99") {
 		t.Errorf("another seed: exit code %d, %s", code, errs)
 	}
-	if code, _, errs := plan("--seed", "42"); code != 0 {
+	if code, _, errs := dryRun("--seed", "42"); code != 0 {
 		t.Errorf("the same seed: exit code %d, %s", code, errs)
 	}
 }

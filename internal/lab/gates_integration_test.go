@@ -90,13 +90,13 @@ type during struct {
 }
 
 func (d *during) PhaseStarted(plan.Phase)                           {}
-func (d *during) BlockStarted(protocol.Block, protocol.Progress)    {}
-func (d *during) BlockFailed(protocol.Block, error, bool)           {}
-func (d *during) Stage(protocol.Block, string)                      {}
-func (d *during) ProbeEnded(protocol.Block, store.ProbeReading)     {}
+func (d *during) BlockStarted(plan.Block, protocol.Progress)        {}
+func (d *during) BlockFailed(plan.Block, error, bool)               {}
+func (d *during) Stage(plan.Block, string)                          {}
+func (d *during) ProbeEnded(plan.Block, store.ProbeReading)         {}
 func (d *during) WindowEnded(store.WindowResult, protocol.Progress) { d.end() }
-func (d *during) BlockEnded(protocol.Block, protocol.Progress)      {}
-func (d *during) WindowStarted(_ store.Window, n int, _ protocol.Progress) {
+func (d *during) BlockEnded(plan.Block, protocol.Progress)          {}
+func (d *during) WindowStarted(_ plan.Window, n int, _ protocol.Progress) {
 	if n == 1 && d.do != nil {
 		go d.do()
 	}
@@ -119,11 +119,11 @@ func (g *gateLab) window(name, candidate string, target, probe int, do func()) s
 	ctx, cancel := context.WithTimeout(g.t.Context(), 2*time.Minute)
 	defer cancel()
 	r := &protocol.Runner{
-		Lab: g.Lab, Journal: g.store, Plan: protocol.NewPlan(suite, preset, 1), Preset: preset, Suite: suite,
+		Lab: g.Lab, Journal: g.store, List: plan.LayOut(suite, preset, 1), Suite: suite,
 		Layout: gates.LayoutOf(g.store.Run()), Observer: &during{do, cancel},
 	}
 	err := r.Run(ctx)
-	attempts := g.store.Attempts(r.Plan.Blocks[0].Windows[0])
+	attempts := g.store.Attempts(r.List.Blocks[0].Windows[0])
 	if len(attempts) == 0 {
 		g.t.Fatalf("%s: %v", name, err)
 	}

@@ -92,7 +92,7 @@ func checkMeasurement(t *testing.T, l *Lab, m protocol.Measurement, w protocol.L
 		}
 		ok += res.OK()
 	}
-	if want := float64(w.Target) * w.Duration.Seconds(); float64(ok) < 0.9*want || float64(ok) > 1.1*want {
+	if want := float64(w.Streams[0].Target) * w.Duration.Seconds(); float64(ok) < 0.9*want || float64(ok) > 1.1*want {
 		t.Errorf("%d answers, and %.0f were asked for", ok, want)
 	}
 	if d := m.End.Sub(m.Start); d < w.Duration-100*time.Millisecond || d > w.Duration+3*time.Second {
@@ -242,7 +242,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = auth(2, 501)
-	w.Connections = 5
+	w.Streams[0].Connections = 5
 	out, err := l.Generate(ctx, srv, w)
 	if err != nil || len(out) != 2 {
 		t.Fatalf("%d outputs, %v", len(out), err)
@@ -260,7 +260,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if gens[0].load.Target != 251 || gens[1].load.Target != 250 || gens[0].load.Connections != 3 || gens[1].load.Connections != 2 {
+		if gens[0].stream.Target != 251 || gens[1].stream.Target != 250 || gens[0].stream.Connections != 3 || gens[1].stream.Connections != 2 {
 			t.Errorf("%+v and %+v", gens[0].load, gens[1].load)
 		}
 		skews = append(skews, gens[1].span.start.Sub(gens[0].span.start))
@@ -276,7 +276,7 @@ func TestHostsOfTheirOwn(t *testing.T) {
 	}
 	checkMeasurement(t, l, m, w)
 	took("measure 2 s, twice")
-	w.Connections = 1
+	w.Streams[0].Connections = 1
 	if _, err := l.Measure(ctx, srv, w); err == nil || !strings.Contains(said.Err(err), "1 connections cannot be spread over 2 load hosts") {
 		t.Error(err)
 	}

@@ -192,8 +192,8 @@ func FuzzListeners(f *testing.F) {
 
 func TestShare(t *testing.T) {
 	for _, tt := range []struct{ connections, target, n int }{{256, 50_000, 3}, {5, 0, 2}, {16, 7, 4}, {9, 100, 1}} {
-		w := protocol.Load{Connections: tt.connections, Target: tt.target}
-		if err := CheckShares(w, tt.n); err != nil {
+		w := protocol.Stream{Connections: tt.connections, Target: tt.target}
+		if err := CheckShares(w.Connections, w.Target, tt.n); err != nil {
 			t.Fatal(err)
 		}
 		connections, target := 0, 0
@@ -210,8 +210,8 @@ func TestShare(t *testing.T) {
 			t.Errorf("%+v: the parts add up to %d and %d", tt, connections, target)
 		}
 	}
-	for _, w := range []protocol.Load{{Connections: 2}, {Connections: 8, Target: 2}} {
-		if err := CheckShares(w, 3); err == nil || !strings.Contains(said.Err(err), "over 3 load hosts") {
+	for _, w := range []protocol.Stream{{Connections: 2}, {Connections: 8, Target: 2}} {
+		if err := CheckShares(w.Connections, w.Target, 3); err == nil || !strings.Contains(said.Err(err), "over 3 load hosts") {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}

@@ -113,8 +113,8 @@ const testSubject = "subject-1"
 
 func auth(seconds float64, target int) protocol.Load {
 	return protocol.Load{
-		Scenario:    plan.Scenario{ID: "auth", Method: "GET", Path: "/auth", Scope: "events:read"},
-		Connections: 8, Target: target, Duration: time.Duration(seconds * float64(time.Second)), Timeout: 5 * time.Second,
+		Streams:  []protocol.Stream{{Scenario: plan.Scenario{ID: "auth", Method: "GET", Path: "/auth", Scope: "events:read"}, Connections: 8, Target: target}},
+		Duration: time.Duration(seconds * float64(time.Second)), Timeout: 5 * time.Second,
 	}
 }
 
@@ -338,7 +338,11 @@ func TestLoadFailures(t *testing.T) {
 				r.Memory = 6 << 20
 				c.Profile.Roles[plan.Load] = r
 			},
-			load: func(w *protocol.Load) { w.Connections = 256; w.Target = 0; w.Duration = 3 * time.Second },
+			load: func(w *protocol.Load) {
+				w.Streams[0].Connections = 256
+				w.Streams[0].Target = 0
+				w.Duration = 3 * time.Second
+			},
 			want: []string{"ran out of its 6MiB of memory", "give role load more memory"},
 		},
 		"full disk": {
@@ -350,11 +354,11 @@ func TestLoadFailures(t *testing.T) {
 			want:   []string{"left no output"},
 		},
 		"no token": {
-			load: func(w *protocol.Load) { w.Scenario.Scope = "events:admin" },
+			load: func(w *protocol.Load) { w.Streams[0].Scenario.Scope = "events:admin" },
 			want: []string{`needs a token with scope "events:admin"`},
 		},
 		"nonsense": {
-			load: func(w *protocol.Load) { w.Scenario.Random = true; w.Scenario.Path = "/[" },
+			load: func(w *protocol.Load) { w.Streams[0].Scenario.Random = true; w.Streams[0].Scenario.Path = "/[" },
 			want: []string{"failed (exit code"},
 		},
 	}

@@ -64,10 +64,10 @@ const (
 // errLate says that a load generator did not start at the instant agreed on.
 var errLate = errors.New("the load generators could not be started at one instant")
 
-// share is the part of a load that one of n load generators takes: connections
-// and target are spread as evenly as whole numbers allow, the first take what
-// is left over.
-func share(w protocol.Load, i, n int) protocol.Load {
+// share is the part of a stream that one of n load hosts takes: connections and
+// target are spread as evenly as whole numbers allow, the first take what is left
+// over.
+func share(s protocol.Stream, i, n int) protocol.Stream {
 	part := func(all int) int {
 		p := all / n
 		if i < all%n {
@@ -75,31 +75,32 @@ func share(w protocol.Load, i, n int) protocol.Load {
 		}
 		return p
 	}
-	w.Connections, w.Target = part(w.Connections), part(w.Target)
-	return w
+	s.Connections, s.Target = part(s.Connections), part(s.Target)
+	return s
 }
 
-// CheckShares refuses a load that cannot be spread over n load generators.
-func CheckShares(w protocol.Load, n int) error {
-	if w.Connections < n {
-		return fail.Input("a window of %d connections cannot be spread over %d load hosts", w.Connections, n).Try("take fewer load hosts, or phases with at least %d connections", n)
+// CheckShares refuses a stream that cannot be spread over n load hosts.
+func CheckShares(connections, target, n int) error {
+	if connections < n {
+		return fail.Input("a window of %d connections cannot be spread over %d load hosts", connections, n).Try("take fewer load hosts, or phases with at least %d connections", n)
 	}
-	if w.Target > 0 && w.Target < n {
-		return fail.Input("a target of %d requests per second cannot be spread over %d load hosts", w.Target, n).Try("take fewer load hosts, or a target of at least %d", n)
+	if target > 0 && target < n {
+		return fail.Input("a target of %d requests per second cannot be spread over %d load hosts", target, n).Try("take fewer load hosts, or a target of at least %d", n)
 	}
 	return nil
 }
 
-// generator is one load generator of a window.
+// generator is one load generator of a window: one stream on one load host.
 type generator struct {
-	host *Host
-	c    *engine.Container
-	pid  int          // on its host; 0 where nobody asked
-	end  engine.State // of its container
-	load protocol.Load
-	held bool   // whether it waits for the gate
-	out  []byte // what it wrote
-	span span   // when it ran, by its host's clock
+	host   *Host
+	c      *engine.Container
+	pid    int          // on its host; 0 where nobody asked
+	end    engine.State // of its container
+	load   protocol.Load
+	stream protocol.Stream // its share of one of the load
+	held   bool            // whether it waits for the gate
+	out    []byte          // what it wrote
+	span   span            // when it ran, by its host's clock
 	// When its container was started, where it is held, and when it was let go, by
 	// the driver's clock.
 	started, gate time.Time
@@ -129,7 +130,7 @@ func (l *Lab) Generate(ctx context.Context, s protocol.Server, w protocol.Load) 
 }
 
 func (l *Lab) generate(ctx context.Context, w protocol.Load, try int) (out [][]byte, err error) {
-	gens, err := l.createLoads(ctx, w, l.spread())
+	gens, err := l.createLoads(ctx, w, l.spread() || len(w.Streams) > 1)
 	defer func() { err = errors.Join(err, l.removeLoads(ctx, gens)) }()
 	if err != nil {
 		return nil, err
@@ -165,19 +166,24 @@ func (l *Lab) running(s protocol.Server) (*server, error) {
 // error.
 func (l *Lab) createLoads(ctx context.Context, w protocol.Load, held bool) ([]*generator, error) {
 	hosts := l.loadHosts()
-	if err := CheckShares(w, len(hosts)); err != nil {
-		return nil, err
+	for _, s := range w.Streams {
+		if err := CheckShares(s.Connections, s.Target, len(hosts)); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.renew(w); err != nil {
 		return nil, err
 	}
-	gens := make([]*generator, len(hosts))
-	var g errgroup.Group
-	for i, h := range hosts {
-		gens[i] = &generator{host: h, load: share(w, i, len(hosts)), held: held}
-		g.Go(func() (err error) { gens[i].c, err = l.createLoad(ctx, gens[i]); return err })
+	var gens []*generator
+	var group errgroup.Group
+	for _, s := range w.Streams {
+		for i, h := range hosts {
+			g := &generator{host: h, load: w, stream: share(s, i, len(hosts)), held: held}
+			gens = append(gens, g)
+			group.Go(func() (err error) { g.c, err = l.createLoad(ctx, g); return err })
+		}
 	}
-	return gens, g.Wait()
+	return gens, group.Wait()
 }
 
 // renew takes new tokens where the present ones might expire before a load ends.
@@ -203,7 +209,7 @@ func (l *Lab) renew(w protocol.Load) error {
 
 // createLoad creates one load generator's container.
 func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, error) {
-	w := g.load
+	w := g.stream
 	spec := oha.Spec{
 		Base:        "http://" + l.ServerHost(),
 		Method:      w.Scenario.Method,
@@ -212,8 +218,8 @@ func (l *Lab) createLoad(ctx context.Context, g *generator) (*engine.Container, 
 		Body:        w.Scenario.Body,
 		Connections: w.Connections,
 		Target:      w.Target,
-		Duration:    w.Duration,
-		Timeout:     w.Timeout,
+		Duration:    g.load.Duration,
+		Timeout:     g.load.Timeout,
 		Out:         l.cfg.outFile,
 	}
 	if spec.Body != "" {

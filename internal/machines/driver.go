@@ -493,7 +493,7 @@ func (d *Driver) Measure(ctx context.Context) error {
 	if err := d.chosen(p.Profile); err != nil {
 		return err
 	}
-	d.say("profile %s, preset %s: %d windows in %d blocks, %s of measuring", p.Profile.Name, p.Preset.Name, p.Plan.Windows(), len(p.Plan.Blocks), p.Plan.WindowTime())
+	d.say("profile %s, preset %s: %d windows in %d blocks, %s of measuring", p.Profile.Name, p.Preset.Name, p.List.Windows(), len(p.List.Blocks), p.List.WindowTime(plan.Undone))
 	if st != nil {
 		defer st.Close()
 		err = run.Resume(ctx, p, st, d.o.Console)

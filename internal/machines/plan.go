@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
-	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/run"
@@ -194,19 +193,18 @@ func (d *Driver) rest() (rest time.Duration, begun bool, err error) {
 		return 0, false, err
 	}
 	o := d.options()
-	finished := func(store.Window) bool { return false }
+	finished := plan.Undone
 	if st != nil {
 		defer st.Close()
 		o = run.ResumeOptions(o, st.Run())
 		history := st.History()
-		finished = func(w store.Window) bool { return protocol.Finished(history.Attempts(w), st.Run().Preset.Allowed()) }
+		finished = func(w plan.Window) bool { return protocol.Finished(history.Attempts(w), st.Run().Preset.Allowed()) }
 	}
 	p, err := lay(o)
 	if err != nil {
 		return 0, false, err
 	}
-	left := p.Plan.Left(finished)
-	return left.Time(protocol.DefaultOverhead()), left.Windows() < p.Plan.Windows(), nil
+	return p.List.Time(plan.DefaultOverhead(), finished), p.List.Left(finished) < p.List.Windows(), nil
 }
 
 // usd writes a limit in cents, or as exactly as it was given.

@@ -13,7 +13,6 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/plan"
-	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/run"
 	"github.com/percore/percore/internal/run/console"
 )
@@ -293,7 +292,7 @@ func (d *Driver) length(report aws.Report, r aws.Request) (time.Duration, error)
 	if err := d.chosen(p.Profile); err != nil {
 		return 0, err
 	}
-	return p.Plan.Time(protocol.DefaultOverhead()) + aroundTime, nil
+	return p.List.Time(plan.DefaultOverhead(), plan.Undone) + aroundTime, nil
 }
 
 // nothingLeft makes sure that AWS knows nothing of the run any more: what a

@@ -289,7 +289,7 @@ func (ph Phase) check() error {
 			return fail.Input("target of %s is %d", s, t).Try("write requests per second, 1 to %d", MaxTarget)
 		}
 	}
-	return nil
+	return ph.checkMixes()
 }
 
 // checkSize refuses a preset that with a suite makes more windows than a run can
@@ -298,9 +298,10 @@ func (p Preset) checkSize(s Suite) error {
 	windows, seconds := 0, 0.0
 	for _, ph := range p.Phases {
 		blocks := ph.Repetitions * len(s.Candidates)
-		n := len(s.Scenarios) * len(ph.Connections)
+		loads := len(ph.loads(s))
+		n := loads * len(ph.Connections)
 		windows += blocks * n
-		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(len(s.Scenarios))*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))
+		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(loads)*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))
 	}
 	if windows > MaxWindows {
 		return fail.Input("preset %s makes %d windows, and a run has %d at most", p.Name, windows, MaxWindows).Try("write fewer repetitions or connections")

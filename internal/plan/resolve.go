@@ -185,10 +185,6 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 	for i, c := range s.Candidates {
 		candidates[i] = c.ID
 	}
-	scenarios := make([]string, len(s.Scenarios))
-	for i, sc := range s.Scenarios {
-		scenarios[i] = sc.ID
-	}
 	phases := make([]string, len(p.Phases))
 	for i, ph := range p.Phases {
 		phases[i] = ph.ID
@@ -196,35 +192,23 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 	for _, c := range []struct {
 		what        string
 		wants, have []string
-	}{{"candidate", sel.Candidates, candidates}, {"scenario", sel.Scenarios, scenarios}, {"phase", sel.Phases, phases}} {
+	}{{"candidate", sel.Candidates, candidates}, {"scenario", sel.Scenarios, names(s.Scenarios)}, {"phase", sel.Phases, phases}} {
 		for _, w := range c.wants {
 			if !slices.Contains(c.have, w) {
 				return Suite{}, Preset{}, fail.Input("there is no %s %q", c.what, w).Try("take from %s", strings.Join(c.have, ", "))
 			}
 		}
 	}
+	all := s
 	keep := func(wants []string, id string) bool { return len(wants) == 0 || slices.Contains(wants, id) }
 	s.Candidates = filter(s.Candidates, func(c Candidate) bool { return keep(sel.Candidates, c.ID) })
 	s.Scenarios = filter(s.Scenarios, func(sc Scenario) bool { return keep(sel.Scenarios, sc.ID) })
 	p.Phases = filter(p.Phases, func(ph Phase) bool { return keep(sel.Phases, ph.ID) })
 	for i, ph := range p.Phases {
-		if ph.Kind != KindRate {
-			continue
+		var err error
+		if p.Phases[i], err = ph.selectLoads(all, s, p.Name); err != nil {
+			return Suite{}, Preset{}, err
 		}
-		for id := range ph.Targets {
-			if !slices.Contains(scenarios, id) {
-				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has a target for scenario %q, which the suite %s does not have", ph.ID, p.Name, id, s.Name).Try("take from %s", strings.Join(scenarios, ", "))
-			}
-		}
-		targets := map[string]int{}
-		for _, sc := range s.Scenarios {
-			t, ok := ph.Targets[sc.ID]
-			if !ok {
-				return Suite{}, Preset{}, fail.Input("phase %q of preset %s has no target for scenario %q", ph.ID, p.Name, sc.ID).Try("add one under targets or leave the scenario out with SCENARIOS")
-			}
-			targets[sc.ID] = t
-		}
-		p.Phases[i].Targets = targets
 	}
 	if err := p.checkSize(s); err != nil {
 		return Suite{}, Preset{}, err

@@ -127,7 +127,8 @@ type Phase struct {
 	Repetitions int            `yaml:"repetitions" json:"repetitions"`
 	Connections []int          `yaml:"connections" json:"connections"`
 	Cooldown    Duration       `yaml:"cooldown" json:"cooldown"`                   // between two windows
-	Targets     map[string]int `yaml:"targets,omitempty" json:"targets,omitempty"` // scenario -> requests per second
+	Targets     map[string]int `yaml:"targets,omitempty" json:"targets,omitempty"` // scenario or mix -> requests per second
+	Mixes       []Mix          `yaml:"mixes,omitempty" json:"mixes,omitempty"`     // loads of several scenarios, which it measures in place of each by itself
 }
 
 // Suite is one API contract with its scenarios and candidates.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,12 +62,12 @@ func (f *fakeLab) StartCandidate(_ context.Context, id string) (Server, error) {
 
 func (f *fakeLab) Generate(_ context.Context, s Server, l Load) ([][]byte, error) {
 	if s.Name() == "probe" && f.spread {
-		return [][]byte{f.probes, f.probes}, f.call(fmt.Sprintf("probe at %d", l.Target))
+		return [][]byte{f.probes, f.probes}, f.call(fmt.Sprintf("probe at %d", l.Streams[0].Target))
 	}
 	if s.Name() == "probe" {
-		return [][]byte{f.probes}, f.call(fmt.Sprintf("probe at %d", l.Target))
+		return [][]byte{f.probes}, f.call(fmt.Sprintf("probe at %d", l.Streams[0].Target))
 	}
-	return [][]byte{f.oha}, f.call(fmt.Sprintf("warm %s at %d", l.Scenario.ID, l.Target))
+	return slices.Repeat([][]byte{f.oha}, len(l.Streams)), f.call("warm " + sends(l, func(s Stream) string { return fmt.Sprintf("%s at %d", s.Scenario.ID, s.Target) }))
 }
 
 func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, error) {
@@ -78,7 +80,7 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 	if f.bend != nil {
 		samples = f.bend(f.measured, samples)
 	}
-	m := Measurement{OHA: [][]byte{f.oha}, Start: f.now.Add(50 * time.Millisecond), End: f.now.Add(1800 * time.Millisecond)}
+	m := Measurement{OHA: slices.Repeat([][]byte{f.oha}, len(l.Streams)), Start: f.now.Add(50 * time.Millisecond), End: f.now.Add(1800 * time.Millisecond)}
 	var lines []byte
 	for _, s := range samples {
 		line, err := json.Marshal(s)
@@ -94,7 +96,16 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 			f.hosts(f.measured, &m)
 		}
 	}
-	return m, f.call(fmt.Sprintf("measure %s %s c%d", s.Name(), l.Scenario.ID, l.Connections))
+	return m, f.call("measure " + s.Name() + " " + sends(l, func(s Stream) string { return fmt.Sprintf("%s c%d", s.Scenario.ID, s.Connections) }))
+}
+
+// sends joins what a load's streams are.
+func sends(l Load, one func(Stream) string) string {
+	var all []string
+	for _, s := range l.Streams {
+		all = append(all, one(s))
+	}
+	return strings.Join(all, " + ")
 }
 
 // Clocks of the hosts, in ms before the first load host's.
@@ -102,7 +113,7 @@ var ahead = map[string]float64{"app": 2, "db": -3, "load": 0, "load2": 1}
 
 // split makes four hosts of one, of which two generate load.
 func (f *fakeLab) split(m *Measurement, lines []byte) {
-	m.OHA = append(m.OHA, f.oha)
+	m.OHA = slices.Repeat([][]byte{f.oha}, 2*len(m.OHA))
 	m.CGroup = nil
 	for _, h := range spreadHosts {
 		offset := ahead[h.name]
@@ -180,29 +191,29 @@ func (m *memory) WriteRaw(path string, data []byte) (string, error) {
 	return "digest", nil
 }
 
-func (m *memory) Attempts(w store.Window) []store.WindowResult {
+func (m *memory) Attempts(w plan.Window) []store.WindowResult {
 	var all []store.WindowResult
 	for _, e := range m.events {
-		if e.Window != nil && e.Window.Window == w {
+		if e.Window != nil && e.Window.Window.Key() == w.Key() {
 			all = append(all, *e.Window)
 		}
 	}
 	return all
 }
 
-func (m *memory) NextAttempt(w store.Window) int { return len(m.Attempts(w)) + 1 }
+func (m *memory) NextAttempt(w plan.Window) int { return len(m.Attempts(w)) + 1 }
 
 // watchNothing is an observer that keeps the progress it is shown.
 type watchNothing struct{ seen []Progress }
 
 func (*watchNothing) PhaseStarted(plan.Phase)                        {}
-func (w *watchNothing) BlockStarted(_ Block, p Progress)             { w.seen = append(w.seen, p) }
-func (*watchNothing) BlockFailed(Block, error, bool)                 {}
-func (*watchNothing) Stage(Block, string)                            {}
-func (*watchNothing) ProbeEnded(Block, store.ProbeReading)           {}
-func (*watchNothing) WindowStarted(store.Window, int, Progress)      {}
+func (w *watchNothing) BlockStarted(_ plan.Block, p Progress)        { w.seen = append(w.seen, p) }
+func (*watchNothing) BlockFailed(plan.Block, error, bool)            {}
+func (*watchNothing) Stage(plan.Block, string)                       {}
+func (*watchNothing) ProbeEnded(plan.Block, store.ProbeReading)      {}
+func (*watchNothing) WindowStarted(plan.Window, int, Progress)       {}
 func (w *watchNothing) WindowEnded(_ store.WindowResult, p Progress) { w.seen = append(w.seen, p) }
-func (w *watchNothing) BlockEnded(_ Block, p Progress)               { w.seen = append(w.seen, p) }
+func (w *watchNothing) BlockEnded(_ plan.Block, p Progress)          { w.seen = append(w.seen, p) }
 
 const studyRaw = "../evidence/study/testdata/php-go-bench/results/2026-09-16/raw/"
 
@@ -244,5 +255,5 @@ func setup(t *testing.T) (*Runner, *fakeLab, *memory) {
 		now:    time.Unix(1_800_000_000, 0),
 	}
 	journal := &memory{raw: map[string][]byte{}}
-	return &Runner{Lab: lab, Journal: journal, Plan: NewPlan(suite, preset, 7), Preset: preset, Suite: suite, Layout: layout(false, nil), Observer: &watchNothing{}}, lab, journal
+	return &Runner{Lab: lab, Journal: journal, List: plan.LayOut(suite, preset, 7), Suite: suite, Layout: layout(false, nil), Observer: &watchNothing{}}, lab, journal
 }

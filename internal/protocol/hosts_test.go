@@ -49,7 +49,7 @@ func work(s *cgroup.Sample, role plan.Role, us0, us1 int64) {
 func setupHosts(t *testing.T) (*Runner, *fakeLab, *memory) {
 	r, lab, journal := setup(t)
 	lab.spread, r.Layout = true, layout(true, nil)
-	r.Plan.Blocks = r.Plan.Blocks[:1]
+	r.List.Blocks = r.List.Blocks[:1]
 	return r, lab, journal
 }
 
@@ -59,7 +59,7 @@ func TestSeveralHosts(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	w := r.Plan.Blocks[0].Windows[0]
+	w := r.List.Blocks[0].Windows[0]
 	a := journal.Attempts(w)
 	if len(a) != 1 || !a[0].Passed() || len(a[0].Gates) != 14 {
 		t.Fatalf("attempts %+v", a)
@@ -202,7 +202,7 @@ func TestGatesOfHosts(t *testing.T) {
 			if err := r.Run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+			a := journal.Attempts(r.List.Blocks[0].Windows[0])
 			if c.gate == "" {
 				if len(a) != 1 || !a[0].Passed() {
 					t.Fatalf("%d attempts, gates %+v", len(a), a[0].Gates)
@@ -234,7 +234,7 @@ func TestNothingOfTheHosts(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	a := journal.Attempts(r.List.Blocks[0].Windows[0])
 	for _, gate := range []string{gates.Allowance, gates.Offset, gates.Load, gates.Samples} {
 		if g := gateOf(t, a[0], gate); g.OK || g.Detail == "" {
 			t.Errorf("gate %+v", g)
@@ -262,7 +262,7 @@ func TestSharedCoresOfSeveralHosts(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	a := journal.Attempts(r.List.Blocks[0].Windows[0])
 	if g := gateOf(t, a[0], gates.Foreign); g.OK || g.Waived == "" || g.Detail != "host app, CPUs of app" {
 		t.Errorf("gate %+v", g)
 	}
@@ -290,7 +290,7 @@ func TestContainerGoneOnItsHost(t *testing.T) {
 		if err := r.Run(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		a := journal.Attempts(r.Plan.Blocks[0].Windows[0])[0]
+		a := journal.Attempts(r.List.Blocks[0].Windows[0])[0]
 		if (a.Error == "") != (c.wrong == "") || !strings.Contains(a.Error, c.wrong) {
 			t.Errorf("gone at sample %d: %q", c.at, a.Error)
 		}
@@ -300,7 +300,7 @@ func TestContainerGoneOnItsHost(t *testing.T) {
 // TestWhatIsLeftOfABrokenWindow keeps every file of every host.
 func TestWhatIsLeftOfABrokenWindow(t *testing.T) {
 	r, lab, journal := setupHosts(t)
-	w := r.Plan.Blocks[0].Windows[0]
+	w := r.List.Blocks[0].Windows[0]
 	lab.fail = map[string]error{"measure " + w.Candidate + " auth c256": errors.New("host db does not answer")}
 	lab.hosts = func(_ int, m *Measurement) { m.OHA[0], m.CGroup[1].Lines = nil, nil }
 	if err := r.Run(context.Background()); err == nil || !strings.Contains(said.Err(err), "host db does not answer") {
@@ -351,7 +351,7 @@ func TestFileNames(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", host, got, want)
 		}
 	}
-	if !strings.HasSuffix(store.RawPath(store.Window{Phase: "rate", Candidate: "go", Scenario: "auth", Connections: 16, Repetition: 1}, 1, "x."+store.RawCGroup), "_a1.x.cg.jsonl") {
+	if !strings.HasSuffix(store.RawPath(plan.Window{Phase: "rate", Candidate: "go", Scenario: "auth", Connections: 16, Repetition: 1}, 1, "x."+store.RawCGroup), "_a1.x.cg.jsonl") {
 		t.Error("the ending is not as it is documented")
 	}
 }

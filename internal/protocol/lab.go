@@ -26,7 +26,7 @@ type Lab interface {
 	StartCandidate(ctx context.Context, id string) (Server, error)
 
 	// Generate runs the load generators once against the server, without
-	// counters, and returns the output of each, the first load host's first: a
+	// counters, and returns the output of each in the order of Measurement.OHA: a
 	// probe or a warm-up.
 	Generate(ctx context.Context, s Server, l Load) ([][]byte, error)
 
@@ -45,18 +45,24 @@ type Server interface {
 	Stop(ctx context.Context) error
 }
 
-// Load is one run of the load generator.
+// Load is one run of the load generators: one or more streams, which start at
+// one instant.
 type Load struct {
+	Streams  []Stream
+	Duration time.Duration // nominal window
+	Timeout  time.Duration // of each request
+}
+
+// Stream is the part of a load that sends one request.
+type Stream struct {
 	Scenario    plan.Scenario // the request; for a probe its id is "probe"
 	Connections int
-	Target      int           // requests per second in an open loop, 0 for a closed one
-	Duration    time.Duration // nominal window
-	Timeout     time.Duration // of each request
+	Target      int // requests per second in an open loop, 0 for a closed one
 }
 
 // Measurement is what one window leaves behind.
 type Measurement struct {
-	OHA      [][]byte            // each load generator's JSON, verbatim; the first load host's first
+	OHA      [][]byte            // each load generator's JSON, verbatim: those of the first stream in the order of the load hosts, then the next stream's
 	CGroup   []HostSamples       // the sampler's lines of each host, verbatim; the app's host first
 	Hosts    []store.HostReading // what the hosts said of clocks and network, those of role load in the order of OHA; empty where there is one host
 	Database map[string]float64  // database counters, change over the window

@@ -20,8 +20,8 @@ func TestPlanIsDrawnFromTheSeed(t *testing.T) {
 	r, _, _ := setup(t)
 	order := func(seed uint64) string {
 		var names []string
-		for _, b := range NewPlan(r.Suite, r.Preset, seed).Blocks {
-			names = append(names, name(b.Block))
+		for _, b := range plan.LayOut(r.Suite, r.List.Preset, seed).Blocks {
+			names = append(names, b.String())
 		}
 		return strings.Join(names, " ")
 	}
@@ -39,10 +39,10 @@ func TestPlanIsDrawnFromTheSeed(t *testing.T) {
 	if !different {
 		t.Error("the seed does not change the order")
 	}
-	if n := r.Plan.Windows(); n != 2*2*3+2*3*2 {
+	if n := r.List.Windows(); n != 2*2*3+2*3*2 {
 		t.Errorf("%d windows", n)
 	}
-	if d := r.Plan.WindowTime(); d != 24*1700*time.Millisecond {
+	if d := r.List.WindowTime(plan.Undone); d != 24*1700*time.Millisecond {
 		t.Errorf("windows last %s", d)
 	}
 }
@@ -54,7 +54,7 @@ func TestBlockOrder(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	first := r.Plan.Blocks[0].Candidate
+	first := r.List.Blocks[0].Candidate
 	want := []string{
 		"database", "start probe", "probe at 50000", "stop probe", "start " + first,
 		"warm auth at 50", "warm read at 40", "warm write at 30",
@@ -74,8 +74,8 @@ func TestBlockOrder(t *testing.T) {
 			break
 		}
 	}
-	if r.Finished() != r.Plan.Windows() || lab.measured != r.Plan.Windows() {
-		t.Errorf("%d windows finished, %d measured, %d planned", r.Finished(), lab.measured, r.Plan.Windows())
+	if r.Finished() != r.List.Windows() || lab.measured != r.List.Windows() {
+		t.Errorf("%d windows finished, %d measured, %d planned", r.Finished(), lab.measured, r.List.Windows())
 	}
 	for _, e := range journal.events {
 		if w := e.Window; w != nil {
@@ -135,7 +135,7 @@ func TestGatesFail(t *testing.T) {
 			if err := r.Run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			w := r.Plan.Blocks[0].Windows[0]
+			w := r.List.Blocks[0].Windows[0]
 			attempts := journal.Attempts(w)
 			permanent := gate == gates.Probe || gate == gates.Cores
 			if want := map[string]int{gates.Probe: 1, gates.Cores: plan.MaxAttempts}[gate]; len(attempts) != cmp.Or(want, 2) {
@@ -156,10 +156,10 @@ func TestGatesFail(t *testing.T) {
 			if last := attempts[len(attempts)-1]; last.Passed() == permanent || last.Attempt != len(attempts) {
 				t.Errorf("last attempt %+v", last)
 			}
-			if n := count(lab.calls, "probe at 50000"); gate == gates.Probe && n != MaxProbes*len(r.Plan.Blocks) {
+			if n := count(lab.calls, "probe at 50000"); gate == gates.Probe && n != MaxProbes*len(r.List.Blocks) {
 				t.Errorf("a probe that failed must be asked again at once: %d probes", n)
 			}
-			if gate == gates.Probe && (count(lab.calls, "start probe") != len(r.Plan.Blocks) || lab.measured != r.Plan.Windows()) {
+			if gate == gates.Probe && (count(lab.calls, "start probe") != len(r.List.Blocks) || lab.measured != r.List.Windows()) {
 				t.Errorf("%d blocks and %d windows were measured", count(lab.calls, "start probe"), lab.measured)
 			}
 		})
@@ -169,12 +169,12 @@ func TestGatesFail(t *testing.T) {
 // TestAttemptsOfAPreset: a preset may do with one attempt.
 func TestAttemptsOfAPreset(t *testing.T) {
 	r, lab, _ := setup(t)
-	r.Layout, r.Preset.Attempts = layout(false, shareLoad), 1
+	r.Layout, r.List.Preset.Attempts = layout(false, shareLoad), 1
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if lab.measured != r.Plan.Windows() || r.Finished() != r.Plan.Windows() {
-		t.Errorf("%d measured and %d finished of %d windows", lab.measured, r.Finished(), r.Plan.Windows())
+	if lab.measured != r.List.Windows() || r.Finished() != r.List.Windows() {
+		t.Errorf("%d measured and %d finished of %d windows", lab.measured, r.Finished(), r.List.Windows())
 	}
 }
 
@@ -192,13 +192,13 @@ func TestProbeAgain(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	a := journal.Attempts(r.List.Blocks[0].Windows[0])
 	if len(a) != 1 || !a[0].Passed() {
 		t.Errorf("attempts %+v", a)
 	}
 	var readings []store.ProbeReading
 	for _, e := range journal.events {
-		if reading, ok := store.ReadingOf(e); ok && *e.Block == r.Plan.Blocks[0].Block {
+		if reading, ok := store.ReadingOf(e); ok && *e.Block == r.List.Blocks[0].BlockID {
 			readings = append(readings, reading)
 		}
 	}
@@ -214,7 +214,7 @@ type probeWatcher struct {
 	after func(n int)
 }
 
-func (w *probeWatcher) ProbeEnded(Block, store.ProbeReading) { w.n++; w.after(w.n) }
+func (w *probeWatcher) ProbeEnded(plan.Block, store.ProbeReading) { w.n++; w.after(w.n) }
 
 // TestClockThatIsSet: whoever sets a host's clock within a window fails it, and
 // does not end the run.
@@ -236,7 +236,7 @@ func TestClockThatIsSet(t *testing.T) {
 			if err := r.Run(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+			a := journal.Attempts(r.List.Blocks[0].Windows[0])
 			if len(a) != 2 || a[0].Passed() || a[0].Error != "" || !a[1].Passed() {
 				t.Fatalf("attempts %+v", a)
 			}
@@ -277,7 +277,7 @@ func TestSharedCoresAreWaivedOnlyWhenTheProfileSaysSo(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	a := journal.Attempts(r.List.Blocks[0].Windows[0])
 	i := slices.IndexFunc(a[0].Gates, func(g store.Gate) bool { return g.Name == gates.Cores })
 	if len(a) != 1 || !a[0].Passed() || a[0].Gates[i].OK || a[0].Gates[i].Waived == "" {
 		t.Errorf("%d attempts, gate %+v", len(a), a[0].Gates[i])
@@ -307,12 +307,12 @@ func TestResume(t *testing.T) {
 	if done != 5 {
 		t.Fatalf("%d windows finished", done)
 	}
-	again := &Runner{Lab: lab, Journal: journal, Plan: r.Plan, Preset: r.Preset, Suite: r.Suite, Observer: r.Observer}
+	again := &Runner{Lab: lab, Journal: journal, List: r.List, Suite: r.Suite, Observer: r.Observer}
 	if err := again.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if lab.measured-before != r.Plan.Windows()-done {
-		t.Errorf("%d windows measured after %d of %d", lab.measured-before, done, r.Plan.Windows())
+	if lab.measured-before != r.List.Windows()-done {
+		t.Errorf("%d windows measured after %d of %d", lab.measured-before, done, r.List.Windows())
 	}
 }
 
@@ -321,15 +321,15 @@ func TestResume(t *testing.T) {
 // measured.
 func TestBrokenWindow(t *testing.T) {
 	r, lab, journal := setup(t)
-	w := r.Plan.Blocks[0].Windows[1]
+	w := r.List.Blocks[0].Windows[1]
 	lab.fail = map[string]error{"measure " + w.Candidate + " read c256": errors.New("the load generator was killed for memory")}
 	err := r.Run(context.Background())
 	var incomplete *Incomplete
 	if !errors.As(err, &incomplete) || incomplete.Ended || !strings.HasPrefix(said.Err(err), "4 of 24 windows were not measured: block rate/") || !strings.Contains(said.Err(err), "killed for memory") {
 		t.Fatalf("run ended with %v", err)
 	}
-	if incomplete.Missing != 4 || r.Finished() != r.Plan.Windows()-4 { // read and write, in both repetitions
-		t.Errorf("%d of %d windows finished, %d missing", r.Finished(), r.Plan.Windows(), incomplete.Missing)
+	if incomplete.Missing != 4 || r.Finished() != r.List.Windows()-4 { // read and write, in both repetitions
+		t.Errorf("%d of %d windows finished, %d missing", r.Finished(), r.List.Windows(), incomplete.Missing)
 	}
 	attempts := journal.Attempts(w)
 	if len(attempts) != 2 || attempts[1].Attempt != 2 || attempts[0].Error == "" || journal.raw[attempts[0].OHA] == nil || Finished(attempts, plan.MaxAttempts) {
@@ -349,7 +349,7 @@ func TestEverythingBreaks(t *testing.T) {
 	r, lab, journal := setup(t)
 	lab.fail = map[string]error{"database": errors.New("no space left on device")}
 	var incomplete *Incomplete
-	if err := r.Run(context.Background()); !errors.As(err, &incomplete) || !incomplete.Ended || incomplete.Missing != r.Plan.Windows() || !strings.Contains(said.Err(err), "no space left") {
+	if err := r.Run(context.Background()); !errors.As(err, &incomplete) || !incomplete.Ended || incomplete.Missing != r.List.Windows() || !strings.Contains(said.Err(err), "no space left") {
 		t.Errorf("run ended with %v", err)
 	}
 	if n := count(lab.calls, "database"); n != MaxBroken {
@@ -393,7 +393,7 @@ func TestContainerGone(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	a := journal.Attempts(r.Plan.Blocks[0].Windows[0])
+	a := journal.Attempts(r.List.Blocks[0].Windows[0])
 	if len(a) != 2 || !strings.Contains(a[0].Error, "db container ended") || !a[1].Passed() {
 		t.Errorf("attempts %+v", a)
 	}
@@ -401,7 +401,7 @@ func TestContainerGone(t *testing.T) {
 
 func TestCandidateNeverReady(t *testing.T) {
 	r, lab, journal := setup(t)
-	c := r.Plan.Blocks[0].Candidate
+	c := r.List.Blocks[0].Candidate
 	lab.fail = map[string]error{"start " + c: &StartError{Candidate: c, Log: []byte("no such file\n"), Err: errors.New(c + " did not become ready")}}
 	err := r.Run(context.Background())
 	if err == nil || !strings.Contains(said.Err(err), "did not become ready") {
@@ -431,7 +431,7 @@ func TestEstimate(t *testing.T) {
 	if err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if w.seen[0].Measured || w.seen[0].Remaining < r.Plan.WindowTime() {
+	if w.seen[0].Measured || w.seen[0].Remaining < r.List.WindowTime(plan.Undone) {
 		t.Errorf("first estimate %+v", w.seen[0])
 	}
 	end := w.seen[len(w.seen)-1]

@@ -40,23 +40,23 @@ type Journal interface {
 	// file that is there already is an error that wraps fs.ErrExist.
 	WriteRaw(path string, data []byte) (sha256 string, err error)
 	// Attempts returns the attempts at a window that are on record.
-	Attempts(store.Window) []store.WindowResult
+	Attempts(plan.Window) []store.WindowResult
 	// NextAttempt is one more than the highest attempt number ever used for the
 	// window, raw files without an event included.
-	NextAttempt(store.Window) int
+	NextAttempt(plan.Window) int
 }
 
 // Observer is told what happens, as it happens.
 type Observer interface {
 	PhaseStarted(p plan.Phase)
-	BlockStarted(b Block, p Progress)
-	Stage(b Block, what string)
-	ProbeEnded(b Block, r store.ProbeReading)
-	WindowStarted(w store.Window, attempt int, p Progress)
+	BlockStarted(b plan.Block, p Progress)
+	Stage(b plan.Block, what string)
+	ProbeEnded(b plan.Block, r store.ProbeReading)
+	WindowStarted(w plan.Window, attempt int, p Progress)
 	WindowEnded(r store.WindowResult, p Progress)
-	BlockEnded(b Block, p Progress)
+	BlockEnded(b plan.Block, p Progress)
 	// BlockFailed says that a block broke off, and whether it is tried again.
-	BlockFailed(b Block, err error, again bool)
+	BlockFailed(b plan.Block, err error, again bool)
 }
 
 // Progress says how far a run is.
@@ -68,12 +68,11 @@ type Progress struct {
 	Measured        bool          // whether the estimate rests on a block of this run
 }
 
-// Runner measures a plan.
+// Runner measures a list of windows.
 type Runner struct {
 	Lab      Lab
 	Journal  Journal
-	Plan     Plan
-	Preset   plan.Preset
+	List     plan.List
 	Suite    plan.Suite
 	Layout   gates.Layout // of the run, for its gates
 	Observer Observer
@@ -94,16 +93,16 @@ func (r *Runner) Run(ctx context.Context) error {
 	phase := ""
 	var missing []error // of blocks that broke off, their last
 	row := 0            // how many broke off since one ended well
-	for i, b := range r.Plan.Blocks {
+	for i, b := range r.List.Blocks {
 		var broken error
 		for try := 1; try <= blockTries; try++ {
 			pending := r.pending(b)
 			if len(pending) == 0 {
 				break
 			}
-			if b.Block.Phase != phase {
-				phase = b.Block.Phase
-				r.Observer.PhaseStarted(b.Phase)
+			if b.Phase != phase {
+				phase = b.Phase
+				r.Observer.PhaseStarted(r.List.Phase(b.BlockID))
 				if err := r.append(store.Event{Type: store.EventPhaseStarted, Message: phase}); err != nil {
 					return err
 				}
@@ -119,7 +118,7 @@ func (r *Runner) Run(ctx context.Context) error {
 			}
 			row++
 			if row == MaxBroken {
-				return &Incomplete{Missing: r.Plan.Windows() - r.Finished(), Planned: r.Plan.Windows(), Ended: true, Errs: append(missing, broken)}
+				return &Incomplete{Missing: r.List.Windows() - r.Finished(), Planned: r.List.Windows(), Ended: true, Errs: append(missing, broken)}
 			}
 			r.Observer.BlockFailed(b, broken, try < blockTries && len(r.pending(b)) > 0)
 		}
@@ -128,21 +127,21 @@ func (r *Runner) Run(ctx context.Context) error {
 		}
 	}
 	if len(missing) > 0 {
-		return &Incomplete{Missing: r.Plan.Windows() - r.Finished(), Planned: r.Plan.Windows(), Errs: missing}
+		return &Incomplete{Missing: r.List.Windows() - r.Finished(), Planned: r.List.Windows(), Errs: missing}
 	}
 	return nil
 }
 
 // Finished counts the windows of the plan that need no further attempt.
 func (r *Runner) Finished() int {
-	return r.Plan.Windows() - r.Plan.Left(r.done).Windows()
+	return r.List.Windows() - r.List.Left(r.done)
 }
 
-func (r *Runner) done(w store.Window) bool {
-	return Finished(r.Journal.Attempts(w), r.Preset.Allowed())
+func (r *Runner) done(w plan.Window) bool {
+	return Finished(r.Journal.Attempts(w), r.List.Preset.Allowed())
 }
 
-func (r *Runner) pending(b Block) []store.Window { return b.Left(r.done).Windows }
+func (r *Runner) pending(b plan.Block) []plan.Window { return b.Left(r.done) }
 
 // Finished reports whether a window with these attempts needs no further one:
 // an attempt is evidence, or the gates have judged it as often as the preset
@@ -166,19 +165,19 @@ func Finished(attempts []store.WindowResult, allowed int) bool {
 }
 
 // block runs one block for the windows that are still pending.
-func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (err error) {
-	b := r.Plan.Blocks[index]
+func (r *Runner) block(ctx context.Context, index int, pending []plan.Window) (err error) {
+	b := r.List.Blocks[index]
 	timer := blockTimer{start: time.Now()}
 	r.Observer.BlockStarted(b, r.progress(index, false))
-	if err := r.append(store.Event{Type: store.EventBlockStarted, Block: &b.Block}); err != nil {
+	if err := r.append(store.Event{Type: store.EventBlockStarted, Block: &b.BlockID}); err != nil {
 		return err
 	}
 	defer func() {
 		if err == nil {
 			return
 		}
-		failed := r.append(store.Event{Type: store.EventBlockFailed, Block: &b.Block, Error: err.Error()})
-		err = errors.Join(fmt.Errorf("block %s: %w", name(b.Block), err), failed)
+		failed := r.append(store.Event{Type: store.EventBlockFailed, Block: &b.BlockID, Error: err.Error()})
+		err = errors.Join(fmt.Errorf("block %s: %w", b.BlockID, err), failed)
 	}()
 
 	r.Observer.Stage(b, "copying the database")
@@ -208,9 +207,9 @@ func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (
 			return err
 		}
 	}
-	nominal, _ := r.Plan.nominal(b, timer.windows)
+	nominal, _ := r.List.Nominal(b, timer.windows)
 	timer.end(nominal+timer.again, &r.overhead)
-	if err := r.append(store.Event{Type: store.EventBlockEnded, Block: &b.Block}); err != nil {
+	if err := r.append(store.Event{Type: store.EventBlockEnded, Block: &b.BlockID}); err != nil {
 		return err
 	}
 	r.Observer.BlockEnded(b, r.progress(index, true))
@@ -219,7 +218,7 @@ func (r *Runner) block(ctx context.Context, index int, pending []store.Window) (
 
 // stop keeps what the candidate printed and removes its container, also when
 // the run was interrupted.
-func (r *Runner) stop(b Block, s Server) error {
+func (r *Runner) stop(b plan.Block, s Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	log, err := s.Log(ctx)
@@ -230,9 +229,9 @@ func (r *Runner) stop(b Block, s Server) error {
 }
 
 // keepLog writes a candidate's log under the next free name.
-func (r *Runner) keepLog(b Block, log []byte) error {
+func (r *Runner) keepLog(b plan.Block, log []byte) error {
 	for n := 1; ; n++ {
-		_, err := r.writeRaw(fmt.Sprintf("raw/%s/%s_r%d_n%d.log", b.Block.Phase, b.Candidate, b.Repetition, n), log)
+		_, err := r.writeRaw(fmt.Sprintf("raw/%s/%s_r%d_n%d.log", b.Phase, b.Candidate, b.Repetition, n), log)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -245,14 +244,14 @@ func (r *Runner) keepLog(b Block, log []byte) error {
 // Before a ceiling it is asked for as much as it can, so that the generator's
 // own limit stands beside the candidate's. A probe that could not be read is a
 // reading of nothing, and an error only when the lab failed.
-func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (reading store.ProbeReading, err error) {
+func (r *Runner) probe(ctx context.Context, b plan.Block, timer *blockTimer) (reading store.ProbeReading, err error) {
 	r.Observer.Stage(b, "probing")
 	server, err := r.Lab.StartProbe(ctx)
 	if err != nil {
 		return store.ProbeReading{}, err
 	}
 	defer func() { err = errors.Join(err, stopServer(server)) }()
-	p := r.Preset.Probe
+	p := r.List.Preset.Probe
 	for n := 1; n <= MaxProbes; n++ {
 		reading, err = r.probeOnce(ctx, b, server, p.Connections, p.Target, timer)
 		if err != nil || gates.OfProbe(reading).OK {
@@ -260,22 +259,22 @@ func (r *Runner) probe(ctx context.Context, b Block, timer *blockTimer) (reading
 		}
 		timer.again += p.Window.Std()
 	}
-	if err != nil || b.Phase.Kind != plan.KindCeiling {
+	if err != nil || r.List.Phase(b.BlockID).Kind != plan.KindCeiling {
 		return reading, err
 	}
-	_, err = r.probeOnce(ctx, b, server, slices.Max(b.Phase.Connections), 0, timer)
+	_, err = r.probeOnce(ctx, b, server, slices.Max(r.List.Phase(b.BlockID).Connections), 0, timer)
 	return reading, err
 }
 
 // probeOnce takes one reading of the reference server: at a target, or flat out
 // where that is 0.
-func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connections, target int, timer *blockTimer) (store.ProbeReading, error) {
-	window := r.Preset.Probe.Window.Std()
+func (r *Runner) probeOnce(ctx context.Context, b plan.Block, server Server, connections, target int, timer *blockTimer) (store.ProbeReading, error) {
+	window := r.List.Preset.Probe.Window.Std()
 	var out [][]byte
 	err := timer.generate(window, func() (err error) {
 		out, err = r.Lab.Generate(ctx, server, Load{
-			Scenario: plan.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: connections,
-			Target: target, Duration: window, Timeout: r.Preset.Timeout.Std(),
+			Streams:  []Stream{{Scenario: plan.Scenario{ID: "probe", Method: "GET", Path: "/"}, Connections: connections, Target: target}},
+			Duration: window, Timeout: r.List.Preset.Timeout.Std(),
 		})
 		return err
 	})
@@ -290,7 +289,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 		reading.Connections = connections
 	}
 	for reading.Attempt = 1; ; reading.Attempt++ {
-		reading.File = store.ProbePath(b.Block, reading)
+		reading.File = store.ProbePath(b.BlockID, reading)
 		reading.SHA256, err = r.writeRaw(reading.File, out[0])
 		if err == nil {
 			break
@@ -300,7 +299,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 		}
 	}
 	for i, data := range out[1:] {
-		path := store.OtherProbePath(b.Block, reading, i+2)
+		path := store.OtherProbePath(b.BlockID, reading, i+2)
 		sum, err := r.writeRaw(path, data)
 		if err != nil {
 			return store.ProbeReading{}, err
@@ -320,7 +319,7 @@ func (r *Runner) probeOnce(ctx context.Context, b Block, server Server, connecti
 		return store.ProbeReading{}, err
 	}
 	r.Observer.ProbeEnded(b, reading)
-	return reading, r.append(store.Event{Type: store.EventProbe, Block: &b.Block, Data: data})
+	return reading, r.append(store.Event{Type: store.EventProbe, Block: &b.BlockID, Data: data})
 }
 
 // succeeded counts the 2xx answers in the outputs of all load generators. The
@@ -342,51 +341,63 @@ func stopServer(s Server) error {
 	return s.Stop(ctx)
 }
 
-// warmUp sends each scenario for the preset's warm-up time, in the load shape
-// of the phase. A candidate that answers none of it is broken, not slow.
-func (r *Runner) warmUp(ctx context.Context, b Block, s Server, timer *blockTimer) error {
-	for _, sc := range b.Warmups {
-		r.Observer.Stage(b, "warming up "+sc.ID)
+// warmUp sends each load of the block for the preset's warm-up time, as its
+// first window does. A candidate that answers none of a scenario is broken, not
+// slow.
+func (r *Runner) warmUp(ctx context.Context, b plan.Block, s Server, timer *blockTimer) error {
+	for _, w := range b.Warmups() {
+		r.Observer.Stage(b, "warming up "+w.Scenario)
+		load := r.load(w, r.List.Preset.Warmup.Std())
 		var out [][]byte
-		err := timer.generate(r.Preset.Warmup.Std(), func() (err error) {
-			out, err = r.Lab.Generate(ctx, s, Load{
-				Scenario: sc, Connections: b.Phase.Connections[0], Target: b.Phase.Targets[sc.ID],
-				Duration: r.Preset.Warmup.Std(), Timeout: r.Preset.Timeout.Std(),
-			})
+		err := timer.generate(load.Duration, func() (err error) {
+			out, err = r.Lab.Generate(ctx, s, load)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+			return fmt.Errorf("warm-up of %s: %w", w.Scenario, err)
 		}
-		ok, err := succeeded("output of the warm-up", out)
-		if err != nil {
-			return fmt.Errorf("warm-up of %s: %w", sc.ID, err)
+		if len(out) == 0 || len(out)%len(load.Streams) != 0 {
+			return fmt.Errorf("warm-up of %s: %d load generators left an output, of %d streams", w.Scenario, len(out), len(load.Streams))
 		}
-		if ok == 0 {
-			return fmt.Errorf("warm-up of %s: %s gave no 2xx answer; its log in the run's folder says why", sc.ID, b.Candidate)
+		hosts := len(out) / len(load.Streams)
+		for i, st := range load.Streams {
+			ok, err := succeeded("output of the warm-up", out[i*hosts:(i+1)*hosts])
+			if err != nil {
+				return fmt.Errorf("warm-up of %s: %w", st.Scenario.ID, err)
+			}
+			if ok == 0 {
+				return fmt.Errorf("warm-up of %s: %s gave no 2xx answer; its log in the run's folder says why", st.Scenario.ID, b.Candidate)
+			}
 		}
 	}
 	return nil
 }
 
+// load is what a window sends, for a time.
+func (r *Runner) load(w plan.Window, d time.Duration) Load {
+	l := Load{Duration: d, Timeout: r.List.Preset.Timeout.Std()}
+	for _, st := range w.Sends() {
+		sc, _ := r.Suite.Scenario(st.Scenario)
+		l.Streams = append(l.Streams, Stream{Scenario: sc, Connections: st.Connections, Target: st.Target})
+	}
+	return l
+}
+
 // window measures one window until it is evidence or has had its attempts.
-func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window, probe store.ProbeReading, timer *blockTimer) error {
-	b := r.Plan.Blocks[index]
-	sc, _ := r.Suite.Scenario(w.Scenario)
+func (r *Runner) window(ctx context.Context, index int, s Server, w plan.Window, probe store.ProbeReading, timer *blockTimer) error {
+	load := r.load(w, w.Length())
+	cooldown := r.List.Phase(w.Block()).Cooldown.Std()
 	for !r.done(w) {
 		if timer.windows > 0 {
-			if err := pause(ctx, b.Phase.Cooldown.Std()); err != nil {
+			if err := pause(ctx, cooldown); err != nil {
 				return err
 			}
 		}
 		attempt := r.Journal.NextAttempt(w)
 		r.Observer.WindowStarted(w, attempt, r.progress(index, true))
 		var m Measurement
-		err := timer.generate(b.Phase.Window.Std(), func() (err error) {
-			m, err = r.Lab.Measure(ctx, s, Load{
-				Scenario: sc, Connections: w.Connections, Target: w.Target,
-				Duration: b.Phase.Window.Std(), Timeout: r.Preset.Timeout.Std(),
-			})
+		err := timer.generate(load.Duration, func() (err error) {
+			m, err = r.Lab.Measure(ctx, s, load)
 			return err
 		})
 		timer.windows++
@@ -396,17 +407,17 @@ func (r *Runner) window(ctx context.Context, index int, s Server, w store.Window
 		}
 		r.Observer.WindowEnded(result, r.progress(index, true))
 		if err != nil {
-			return fmt.Errorf("window %s, attempt %d: %w", windowName(w), attempt, err)
+			return fmt.Errorf("window %s, attempt %d: %w", w, attempt, err)
 		}
 		if result.Error != "" {
-			return fmt.Errorf("window %s, attempt %d: %s", windowName(w), attempt, result.Error)
+			return fmt.Errorf("window %s, attempt %d: %s", w, attempt, result.Error)
 		}
 	}
 	return nil
 }
 
 // record writes the raw files, judges them and appends the result.
-func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.ProbeReading, failure error) (store.WindowResult, error) {
+func (r *Runner) record(w plan.Window, attempt int, m Measurement, probe store.ProbeReading, failure error) (store.WindowResult, error) {
 	res := store.WindowResult{Window: w, Attempt: attempt, Start: m.Start, End: m.End, Hosts: m.Hosts, Database: m.Database, SHA256: map[string]string{}}
 	keep := func(ending string, data []byte) (string, error) {
 		if len(data) == 0 {
@@ -419,12 +430,11 @@ func (r *Runner) record(w store.Window, attempt int, m Measurement, probe store.
 		}
 		return path, err
 	}
+	if n := len(w.Sends()); failure == nil && len(m.OHA)%n != 0 {
+		failure = fmt.Errorf("%d load generators left an output, of %d streams", len(m.OHA), n)
+	}
 	for i, data := range m.OHA {
-		ending := store.RawOHA
-		if i > 0 {
-			ending = plan.HostName(plan.Load, i+1) + "." + store.RawOHA
-		}
-		path, err := keep(ending, data)
+		path, err := keep(store.OHAEnding(w, len(m.OHA), i), data)
 		if err != nil {
 			return res, err
 		}
@@ -520,20 +530,19 @@ func (r *Runner) judge(res *store.WindowResult, m Measurement, probe store.Probe
 func (r *Runner) progress(index int, warm bool) Progress {
 	o, measured := r.overhead.estimate()
 	p := Progress{
-		Block: index + 1, Blocks: len(r.Plan.Blocks), Window: r.Finished(), Windows: r.Plan.Windows(),
+		Block: index + 1, Blocks: len(r.List.Blocks), Window: r.Finished(), Windows: r.List.Windows(),
 		Elapsed: time.Since(r.started), Remaining: r.Tail, Measured: measured,
 	}
-	b := r.Plan.Blocks[index]
+	b := r.List.Blocks[index]
 	switch n := len(r.pending(b)); {
 	case n > 0 && warm:
-		p.Remaining += time.Duration(n) * (b.Phase.Window.Std() + b.Phase.Cooldown.Std() + o.Generate)
+		phase := r.List.Phase(b.BlockID)
+		p.Remaining += time.Duration(n) * (phase.Window.Std() + phase.Cooldown.Std() + o.Generate)
 	case n > 0:
-		p.Remaining += r.Plan.BlockTime(b, n, o)
+		p.Remaining += r.List.BlockTime(b, n, o)
 	}
-	for _, b := range r.Plan.Blocks[index+1:] {
-		if n := len(r.pending(b)); n > 0 {
-			p.Remaining += r.Plan.BlockTime(b, n, o)
-		}
+	for _, b := range r.List.Blocks[index+1:] {
+		p.Remaining += r.List.BlockTime(b, len(r.pending(b)), o)
 	}
 	return p
 }
@@ -547,12 +556,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	}
-}
-
-func name(b store.Block) string {
-	return fmt.Sprintf("%s/%s/r%d", b.Phase, b.Candidate, b.Repetition)
-}
-
-func windowName(w store.Window) string {
-	return fmt.Sprintf("%s/%s/%s/c%d/r%d", w.Phase, w.Candidate, w.Scenario, w.Connections, w.Repetition)
 }

@@ -1,6 +1,10 @@
 package protocol
 
-import "time"
+import (
+	"time"
+
+	"github.com/percore/percore/internal/plan"
+)
 
 // blockTimer separates what a block's load took from what everything around it
 // took.
@@ -36,9 +40,9 @@ type learned struct {
 }
 
 // estimate returns the mean overhead, or the default before the first block.
-func (l learned) estimate() (Overhead, bool) {
+func (l learned) estimate() (plan.Overhead, bool) {
 	if l.blocks == 0 || l.runs == 0 {
-		return DefaultOverhead(), false
+		return plan.DefaultOverhead(), false
 	}
-	return Overhead{Block: max(0, l.perBlock/time.Duration(l.blocks)), Generate: max(0, l.perRun/time.Duration(l.runs))}, true
+	return plan.Overhead{Block: max(0, l.perBlock/time.Duration(l.blocks)), Generate: max(0, l.perRun/time.Duration(l.runs))}, true
 }

@@ -51,7 +51,7 @@ func full(t testing.TB) Document {
 	}
 	n := 0
 	noise := func() float64 { n++; return 1 + 0.012*math.Sin(float64(n)*1.7) }
-	add := func(w store.Window, achieved, p99, cpu, db, cores float64) {
+	add := func(w plan.Window, achieved, p99, cpu, db, cores float64) {
 		r := store.WindowResult{Window: w, Attempt: 1, Start: run.Started, End: run.Started.Add(time.Duration(w.Seconds) * time.Second)}
 		r.OHA, r.CGroup = store.RawPath(w, 1, store.RawOHA), store.RawPath(w, 1, store.RawCGroup)
 		achieved = math.Round(achieved*w.Seconds) / w.Seconds
@@ -89,7 +89,7 @@ func full(t testing.TB) Document {
 	for _, p := range run.Preset.Phases {
 		for rep := 1; rep <= p.Repetitions; rep++ {
 			for _, c := range run.Candidates {
-				in.Probes = append(in.Probes, study.Probe{Block: store.Block{Phase: p.ID, Candidate: c, Repetition: rep}, Reading: store.ProbeReading{Target: 50000, Achieved: 49990 + 8*math.Sin(float64(n)), Attempt: 1}})
+				in.Probes = append(in.Probes, study.Probe{Block: plan.BlockID{Phase: p.ID, Candidate: c, Repetition: rep}, Reading: store.ProbeReading{Target: 50000, Achieved: 49990 + 8*math.Sin(float64(n)), Attempt: 1}})
 				for _, s := range run.Suite.Scenarios {
 					cpu := get(figures.PhaseRate, figures.AppCPU, c, s.ID) * host
 					db := get(figures.PhaseRate, figures.DBCPU, c, s.ID) * host
@@ -98,7 +98,7 @@ func full(t testing.TB) Document {
 						capacity *= 0.72
 					}
 					for _, connections := range p.Connections {
-						w := store.Window{Phase: p.ID, Kind: p.Kind, Candidate: c, Scenario: s.ID, Repetition: rep, Connections: connections, Seconds: p.Window.Seconds()}
+						w := plan.Window{Phase: p.ID, Kind: p.Kind, Candidate: c, Scenario: s.ID, Repetition: rep, Connections: connections, Seconds: p.Window.Seconds()}
 						x := noise()
 						if p.Kind == plan.KindRate {
 							w.Target = p.Targets[s.ID]

@@ -158,7 +158,7 @@ func convertTo(t testing.TB, results string, hosts bool) *store.Store {
 			measure(w, 1, steal(0.001), cores)
 		}
 	}
-	add(store.Event{Type: store.EventBlockFailed, Block: &store.Block{Phase: "rate", Candidate: "frankenphp", Repetition: 1}, Error: "the candidate never became ready: its log ends with\nno such file"})
+	add(store.Event{Type: store.EventBlockFailed, Block: &plan.BlockID{Phase: "rate", Candidate: "frankenphp", Repetition: 1}, Error: "the candidate never became ready: its log ends with\nno such file"})
 	add(store.Event{Type: store.EventRunEnded, Message: store.StateInterrupted})
 	return s
 }

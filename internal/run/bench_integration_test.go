@@ -59,7 +59,7 @@ func BenchmarkCandidate(b *testing.B) {
 				}
 			}()
 			for _, sc := range p.Suite.Scenarios {
-				l := protocol.Load{Scenario: sc, Connections: 16, Target: benchRate, Duration: benchWindow, Timeout: p.Preset.Timeout.Std()}
+				l := protocol.Load{Streams: []protocol.Stream{{Scenario: sc, Connections: 16, Target: benchRate}}, Duration: benchWindow, Timeout: p.Preset.Timeout.Std()}
 				if _, err := s.lab.Generate(ctx, server, l); err != nil { // warm-up
 					b.Fatal(err)
 				}

@@ -30,6 +30,9 @@ type Options struct {
 	Selection plan.Selection
 	Seed      uint64 // 0 draws one
 	RunID     string // of a new run; empty makes one of the time, the profile and the preset
+	// Stored is the run that is carried on, nil for a new one: what it was begun
+	// with stands for the files that Profile and Preset name, and for the suite.
+	Stored *store.Run
 }
 
 // Hosts are the machines of a lab on several hosts, each with an engine that
@@ -92,7 +95,7 @@ type Prepared struct {
 	Suite   plan.Suite
 	Profile plan.Profile
 	Preset  plan.Preset
-	Plan    protocol.Plan
+	List    plan.List
 }
 
 // Prepare reads the files, asks the engine what it offers and lays out the
@@ -113,7 +116,7 @@ func Prepare(ctx context.Context, o Options, offline bool) (*Prepared, error) {
 		return nil, err
 	}
 	resolve := func() (err error) { p.Profile, err = p.Profile.Resolve(machine); return err }
-	if p.Options.Profile == "auto" {
+	if p.Options.Profile == "auto" && p.Stored == nil {
 		if p.Profile, err = plan.FindProfile(p.Root, plan.Choose("auto", machine)); err != nil {
 			p.Close()
 			return nil, err
@@ -181,6 +184,10 @@ func prepareHosts(ctx context.Context, o Options, h *Hosts) (*Prepared, error) {
 // choose.
 func read(o Options) (*Prepared, plan.Suite, error) {
 	p := &Prepared{Options: o}
+	if was := o.Stored; was != nil {
+		p.Profile, p.Preset = was.Profile, was.Preset
+		return p, was.Suite, nil
+	}
 	suite, err := plan.ReadSuite(o.Root)
 	if err != nil {
 		return nil, suite, err
@@ -226,6 +233,10 @@ func (p *Prepared) choose(suite plan.Suite, resolve func() error) (err error) {
 	if p.Flavour != "" && p.Flavour != plan.FlavourAuto {
 		p.Profile.Flavour = p.Flavour
 	}
+	if was := p.Stored; was != nil {
+		p.Suite, p.List, p.Seed = was.Suite, was.List(), was.Seed
+		return p.checkShares()
+	}
 	if p.Options.Preset == "auto" {
 		if p.Preset, err = plan.FindPreset(p.Root, plan.ChoosePreset("auto", p.Profile)); err != nil {
 			return err
@@ -237,7 +248,7 @@ func (p *Prepared) choose(suite plan.Suite, resolve func() error) (err error) {
 	if p.Seed == 0 {
 		p.Seed = rand.Uint64()>>1 | 1 // positive in every reader of JSON
 	}
-	p.Plan = protocol.NewPlan(p.Suite, p.Preset, p.Seed)
+	p.List = plan.LayOut(p.Suite, p.Preset, p.Seed)
 	return p.checkShares()
 }
 
@@ -245,14 +256,16 @@ func (p *Prepared) choose(suite plan.Suite, resolve func() error) (err error) {
 // these are paid for.
 func (p *Prepared) checkShares() error {
 	n := p.Profile.Load.Hosts()
-	if err := lab.CheckShares(protocol.Load{Connections: p.Preset.Probe.Connections, Target: p.Preset.Probe.Target}, n); err != nil {
+	if err := lab.CheckShares(p.Preset.Probe.Connections, p.Preset.Probe.Target, n); err != nil {
 		return fmt.Errorf("preset %s, probe: %w", p.Preset.Name, err)
 	}
-	for _, b := range p.Plan.Blocks {
-		// A warm-up has the connections and the target of a window.
+	for _, b := range p.List.Blocks {
+		// A warm-up has the streams of a window.
 		for _, w := range b.Windows {
-			if err := lab.CheckShares(protocol.Load{Connections: w.Connections, Target: w.Target}, n); err != nil {
-				return fmt.Errorf("preset %s, phase %s, scenario %s: %w", p.Preset.Name, b.Block.Phase, w.Scenario, err)
+			for _, s := range w.Sends() {
+				if err := lab.CheckShares(s.Connections, s.Target, n); err != nil {
+					return fmt.Errorf("preset %s, phase %s, scenario %s: %w", p.Preset.Name, b.Phase, s.Scenario, err)
+				}
 			}
 		}
 	}
@@ -327,7 +340,7 @@ func (p *Prepared) Candidates() []string {
 
 // Describe writes the plan: every window, its length, the total time. Windows
 // that are done, of a run that is carried on, are marked and take no time.
-func (p *Prepared) Describe(done func(store.Window) bool) []string {
+func (p *Prepared) Describe(done func(plan.Window) bool) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	add("profile %s: %s", p.Profile.Name, p.Profile.Description)
@@ -348,19 +361,19 @@ func (p *Prepared) Describe(done func(store.Window) bool) []string {
 	for _, c := range p.Caveats() {
 		add("note: %s", c)
 	}
-	o := protocol.DefaultOverhead()
-	for i, b := range p.Plan.Blocks {
-		left := len(b.Left(done).Windows)
+	o := plan.DefaultOverhead()
+	for i, b := range p.List.Blocks {
+		left := len(b.Left(done))
 		add("")
 		if left == 0 {
-			add("block %d of %d: phase %s, %s, repetition %d, done", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition)
+			add("block %d of %d: phase %s, %s, repetition %d, done", i+1, len(p.List.Blocks), b.Phase, b.Candidate, b.Repetition)
 			continue
 		}
-		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.Plan.Blocks), b.Block.Phase, b.Candidate, b.Repetition, p.Plan.BlockTime(b, left, o).Round(time.Second))
+		add("block %d of %d: phase %s, %s, repetition %d, about %s", i+1, len(p.List.Blocks), b.Phase, b.Candidate, b.Repetition, p.List.BlockTime(b, left, o).Round(time.Second))
 		add("  database copy, prewarm, checkpoint")
 		add("  probe    %6s  %d connections, %d/s", p.Preset.Probe.Window, p.Preset.Probe.Connections, p.Preset.Probe.Target)
-		for _, sc := range b.Warmups {
-			add("  warm-up  %6s  %s", p.Preset.Warmup, sc.ID)
+		for _, w := range b.Warmups() {
+			add("  warm-up  %6s  %s", p.Preset.Warmup, w.Scenario)
 		}
 		for _, w := range b.Windows {
 			target := "as many as they carry"
@@ -370,19 +383,24 @@ func (p *Prepared) Describe(done func(store.Window) bool) []string {
 			if done(w) {
 				target += ", done"
 			}
-			add("  window   %6s  %-6s %4d connections, %s", b.Phase.Window, w.Scenario, w.Connections, target)
+			add("  window   %6s  %-6s %4d connections, %s", plan.Duration(w.Length()), w.Scenario, w.Connections, target)
+			if sends := w.Sends(); len(sends) > 1 {
+				for _, s := range sends {
+					add("                   %-6s %4d connections, %.4g %%", s.Scenario, s.Connections, 100*s.Share)
+				}
+			}
 		}
 	}
-	left := p.Plan.Left(done)
-	measuring, total := left.WindowTime(), left.Time(o).Round(time.Second)
+	left := p.List.Left(done)
+	measuring, total := p.List.WindowTime(done), p.List.Time(o, done).Round(time.Second)
 	add("")
-	if finished := p.Plan.Windows() - left.Windows(); finished > 0 {
+	if finished := p.List.Windows() - left; finished > 0 {
 		add("%d of %d windows are done; %d are left, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
-			finished, p.Plan.Windows(), left.Windows(), measuring, total)
+			finished, p.List.Windows(), left, measuring, total)
 		return lines
 	}
 	add("%d windows in %d blocks, %s of measuring, about %s in all (not counting windows that a gate has measured again)",
-		p.Plan.Windows(), len(p.Plan.Blocks), measuring, total)
+		p.List.Windows(), len(p.List.Blocks), measuring, total)
 	return lines
 }
 

@@ -81,32 +81,45 @@ func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err e
 	return b.measure(ctx, st, "resume")
 }
 
-// ResumeOptions are the options that continue a stored run as it was started.
+// ResumeOptions are the options that carry on a stored run by what is stored of
+// it: neither its profile nor its preset is looked for again.
 func ResumeOptions(o Options, was store.Run) Options {
-	if o.Profile == "" || o.Profile == "auto" {
-		o.Profile = was.ProfileSource
-	}
-	if o.Preset == "" || o.Preset == "auto" {
-		o.Preset = was.PresetSource
-	}
+	o.Stored, o.Seed, o.Profile, o.Preset, o.Selection = &was, was.Seed, was.ProfileSource, was.PresetSource, plan.Selection{}
 	if o.Flavour == "" || o.Flavour == plan.FlavourAuto {
 		o.Flavour = was.Flavour
 	}
-	o.Seed = was.Seed
-	if len(o.Selection.Candidates) == 0 {
-		o.Selection.Candidates = was.Candidates
-	}
-	if len(o.Selection.Scenarios) == 0 {
-		for _, s := range was.Suite.Scenarios {
-			o.Selection.Scenarios = append(o.Selection.Scenarios, s.ID)
-		}
-	}
-	if len(o.Selection.Phases) == 0 {
-		for _, ph := range was.Preset.Phases {
-			o.Selection.Phases = append(o.Selection.Phases, ph.ID)
-		}
-	}
 	return o
+}
+
+// CheckAsked refuses options that ask for something else than what a stored run
+// was begun with.
+func CheckAsked(o Options, was store.Run) error {
+	set := func(names []string) string { return strings.Join(slices.Sorted(slices.Values(names)), ",") }
+	var scenarios, phases []string
+	for _, s := range was.Suite.Scenarios {
+		scenarios = append(scenarios, s.ID)
+	}
+	for _, ph := range was.Preset.Phases {
+		phases = append(phases, ph.ID)
+	}
+	asked := func(nameOrFile, name string) string {
+		if nameOrFile == "" || nameOrFile == "auto" || nameOrFile == name {
+			return ""
+		}
+		return plan.Source(nameOrFile)
+	}
+	for _, c := range []struct{ setting, was, now string }{
+		{"profile", was.ProfileSource, asked(o.Profile, was.Profile.Name)},
+		{"preset", was.PresetSource, asked(o.Preset, was.Preset.Name)},
+		{"candidates", set(was.Candidates), set(o.Selection.Candidates)},
+		{"scenarios", set(scenarios), set(o.Selection.Scenarios)},
+		{"phases", set(phases), set(o.Selection.Phases)},
+	} {
+		if c.now != "" && c.now != c.was {
+			return fail.Input("run %s cannot be carried on: it was begun with %s %s, and %s is asked for", was.ID, c.setting, c.was, c.now).Try("leave out %s, or start a new run", fail.Setting(c.setting))
+		}
+	}
+	return nil
 }
 
 // site is a host with the images that it needs.
@@ -256,6 +269,7 @@ func (b *bench) describe() store.Run {
 		Suite:         b.Suite,
 		Profile:       b.Profile,
 		Preset:        b.Preset,
+		Blocks:        b.List.Blocks,
 		ProfileSource: source(b.Options.Profile, b.Profile.Name),
 		PresetSource:  source(b.Options.Preset, b.Preset.Name),
 		Candidates:    b.Candidates(),
@@ -330,7 +344,7 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 		return err
 	}
 	r := &protocol.Runner{
-		Lab: b.lab, Journal: st, Plan: b.Plan, Preset: b.Preset, Suite: b.Suite,
+		Lab: b.lab, Journal: st, List: b.List, Suite: b.Suite,
 		Layout: gates.LayoutOf(st.Run()), Observer: b.console.Watch(), Tail: tail,
 	}
 	given, err := st.GiveUpDamaged()
@@ -341,7 +355,7 @@ func (b *bench) measure(ctx context.Context, st *store.Store, reason string) (er
 		return err
 	}
 	if done := r.Finished(); done > 0 {
-		b.console.Printf("%d of %d windows are done already", done, b.Plan.Windows())
+		b.console.Printf("%d of %d windows are done already", done, b.List.Windows())
 	}
 	err = r.Run(ctx)
 	var incomplete *protocol.Incomplete

@@ -26,7 +26,7 @@ type Input struct {
 
 // BrokenBlock is a block that could not be measured to its end.
 type BrokenBlock struct {
-	store.Block
+	plan.BlockID
 	Error string `json:"error"`
 }
 

@@ -176,14 +176,14 @@ type GateRow struct {
 
 // BrokenRow is an attempt that ended in an error.
 type BrokenRow struct {
-	store.Window
+	plan.Window
 	Attempt int    `json:"attempt"`
 	Error   string `json:"error"`
 }
 
 // WindowRow is one attempt at a window.
 type WindowRow struct {
-	store.Window
+	plan.Window
 	Attempt  int             `json:"attempt"`
 	Evidence bool            `json:"evidence"` // whether the tables rest on it
 	Failed   []string        `json:"gates_failed,omitempty"`
@@ -196,7 +196,7 @@ type WindowRow struct {
 // cell is the repetitions of one combination of phase, candidate, scenario,
 // connections and target.
 type cell struct {
-	first    store.Window
+	first    plan.Window
 	evidence map[int]*store.WindowResult // repetition -> latest attempt that passed
 	lastTry  map[int]*store.WindowResult // repetition -> latest attempt that was measured
 	tried    map[int]bool
@@ -272,7 +272,7 @@ func header(in Input, why []string) Header {
 	return h
 }
 
-func keyOf(w store.Window) cellKey {
+func keyOf(w plan.Window) cellKey {
 	return cellKey{w.Phase, w.Candidate, w.Scenario, w.Connections, w.Target}
 }
 
@@ -281,7 +281,7 @@ func keyOf(w store.Window) cellKey {
 func gather(in Input) (map[cellKey]*cell, []cellKey) {
 	cells := map[cellKey]*cell{}
 	var order []cellKey
-	at := func(w store.Window) *cell {
+	at := func(w plan.Window) *cell {
 		k := keyOf(w)
 		c := cells[k]
 		if c == nil {
@@ -292,7 +292,7 @@ func gather(in Input) (map[cellKey]*cell, []cellKey) {
 		return c
 	}
 	if !in.Study { // of the study's data a part is normal, of a run it is not
-		planned(in.Run, func(w store.Window) { at(w) })
+		planned(in.Run, func(w plan.Window) { at(w) })
 	}
 	later := func(w, than *store.WindowResult) bool { return than == nil || w.Attempt >= than.Attempt }
 	for i := range in.Windows {
@@ -321,20 +321,21 @@ func gather(in Input) (map[cellKey]*cell, []cellKey) {
 }
 
 // planned calls f for every cell that the run is to measure.
-func planned(run store.Run, f func(store.Window)) {
-	for _, p := range run.Preset.Phases {
-		for _, sc := range run.Suite.Scenarios {
-			for _, c := range run.Suite.Candidates {
-				for _, n := range p.Connections {
-					w := store.Window{Phase: p.ID, Kind: p.Kind, Candidate: c.ID, Scenario: sc.ID, Connections: n, Seconds: p.Window.Seconds()}
-					if p.Kind == plan.KindRate {
-						w.Target = p.Targets[sc.ID]
-					}
-					f(w)
-				}
-			}
+func planned(run store.Run, f func(plan.Window)) {
+	for _, b := range run.List().Blocks {
+		for _, w := range b.Windows {
+			f(w)
 		}
 	}
+}
+
+// shown is a window without its streams where there is one, which says nothing
+// that the window does not.
+func shown(w plan.Window) plan.Window {
+	if len(w.Streams) < 2 {
+		w.Streams = nil
+	}
+	return w
 }
 
 // ranks orders names as the plan has them; names it does not have come last.
@@ -677,7 +678,7 @@ func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 	affected := map[string]map[string]bool{} // gate -> window key
 	for _, w := range in.Windows {
 		if w.Error != "" {
-			broken = append(broken, BrokenRow{w.Window, w.Attempt, w.Error})
+			broken = append(broken, BrokenRow{shown(w.Window), w.Attempt, w.Error})
 		}
 		for _, g := range w.Gates {
 			if g.OK {
@@ -723,7 +724,7 @@ func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 func windows(in Input, cells map[cellKey]*cell) []WindowRow {
 	rows := make([]WindowRow, 0, len(in.Windows))
 	for _, w := range in.Windows {
-		row := WindowRow{Window: w.Window, Attempt: w.Attempt, Error: w.Error, Measured: w.Measured, Hosts: w.Hosts}
+		row := WindowRow{Window: shown(w.Window), Attempt: w.Attempt, Error: w.Error, Measured: w.Measured, Hosts: w.Hosts}
 		if e, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
 			row.Evidence = e.Attempt == w.Attempt
 		}

@@ -34,7 +34,7 @@ func smallRun() store.Run {
 
 func rate(candidate, scenario string, rep, attempt int, achieved, cpu float64, gates ...store.Gate) store.WindowResult {
 	return store.WindowResult{
-		Window:  store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: candidate, Scenario: scenario, Repetition: rep, Connections: 256, Target: 1000, Seconds: 60},
+		Window:  plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: candidate, Scenario: scenario, Repetition: rep, Connections: 256, Target: 1000, Seconds: 60},
 		Attempt: attempt, Gates: gates,
 		Measured: &measure.Window{OK: int64(achieved * 60), Answered: int64(achieved * 60), Achieved: achieved, P50MS: 1, P99MS: float64(rep), P999MS: 9, AppCPUUS: cpu, PeakBytes: int64(rep) << 20},
 	}
@@ -42,7 +42,7 @@ func rate(candidate, scenario string, rep, attempt int, achieved, cpu float64, g
 
 func ceiling(candidate string, connections, rep int, achieved float64, failed int64) store.WindowResult {
 	return store.WindowResult{
-		Window:   store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: candidate, Scenario: "read", Repetition: rep, Connections: connections, Seconds: 15},
+		Window:   plan.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: candidate, Scenario: "read", Repetition: rep, Connections: connections, Seconds: 15},
 		Attempt:  1,
 		Measured: &measure.Window{OK: int64(achieved * 15), Answered: int64(achieved * 15), Achieved: achieved, Failed: failed, P99MS: achieved / 100, AppCPUUS: 100},
 	}
@@ -215,7 +215,7 @@ func TestTokenShare(t *testing.T) {
 
 func TestProbeRange(t *testing.T) {
 	p := func(phase string, achieved float64) study.Probe {
-		return study.Probe{Block: store.Block{Phase: phase}, Reading: store.ProbeReading{Target: 1000, Achieved: achieved}}
+		return study.Probe{Block: plan.BlockID{Phase: phase}, Reading: store.ProbeReading{Target: 1000, Achieved: achieved}}
 	}
 	r := Of(Input{Run: smallRun(), Probes: []study.Probe{p("ceiling", 999), p("rate", 1000), p("rate", 980), p("rate", 995)}})
 	if len(r.Probes) != 2 || r.Probes[0].Phase != "rate" || r.Probes[0].Lowest != 980 || r.Probes[0].Highest != 1000 || r.Probes[0].Below != 1 {
@@ -325,10 +325,11 @@ func TestGeneratorRows(t *testing.T) {
 	for rep := 1; rep <= 2; rep++ {
 		n := float64(rep)
 		in.Windows = append(in.Windows, store.WindowResult{
-			Window:  store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "read", Repetition: rep, Connections: 16, Target: 30, Seconds: 10},
+			Window:  plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "read", Repetition: rep, Connections: 16, Target: 30, Seconds: 10},
 			Attempt: 1, Hosts: []store.HostReading{{Host: "app", ClockOffsetMS: n}},
 			Measured: &measure.Window{Answered: 300, OK: 300, Achieved: 30, P99MS: 9 * n, Generators: []measure.Generator{
-				{Host: "load", OK: 100, Achieved: 10 * n, P99MS: n, Failed: 1}, {Host: "load2", OK: 200, Achieved: 20 * n, P99MS: 9 * n, Missing: []string{"p999_ms"}},
+				{Host: "load", Part: measure.Part{OK: 100, Achieved: 10 * n, P99MS: n, Failed: 1}},
+				{Host: "load2", Part: measure.Part{OK: 200, Achieved: 20 * n, P99MS: 9 * n, Missing: []string{"p999_ms"}}},
 			}},
 		})
 	}

@@ -50,7 +50,7 @@ func synthetic(t testing.TB, repetitions int, hardware float64, change func(*sto
 				for i := range repetitions * len(phase.Connections) {
 					rep, connections := i/len(phase.Connections)+1, phase.Connections[i%len(phase.Connections)]
 					noise := 1 + 0.003*float64((rep*7+len(candidate)*3+len(sc.ID))%5-2)
-					w := store.WindowResult{Attempt: 1, Window: store.Window{Phase: phase.ID, Kind: phase.Kind, Candidate: candidate, Scenario: sc.ID,
+					w := store.WindowResult{Attempt: 1, Window: plan.Window{Phase: phase.ID, Kind: phase.Kind, Candidate: candidate, Scenario: sc.ID,
 						Repetition: rep, Connections: connections, Target: phase.Targets[sc.ID], Seconds: phase.Window.Seconds()}}
 					cpu := get("rate", figures.AppCPU, candidate, sc.ID) * noise * hardware
 					achieved := get(phase.ID, figures.Achieved, candidate, sc.ID) * (2 - noise)
@@ -74,7 +74,7 @@ func synthetic(t testing.TB, repetitions int, hardware float64, change func(*sto
 	}
 	var probes []study.Probe
 	for rep := range repetitions {
-		probes = append(probes, study.Probe{Block: store.Block{Phase: "rate", Candidate: "go", Repetition: rep + 1}, Reading: store.ProbeReading{Target: 50000, Achieved: 49990}})
+		probes = append(probes, study.Probe{Block: plan.BlockID{Phase: "rate", Candidate: "go", Repetition: rep + 1}, Reading: store.ProbeReading{Target: 50000, Achieved: 49990}})
 	}
 	return figures.FromRun(run, windows, probes)
 }

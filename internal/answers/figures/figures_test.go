@@ -233,7 +233,7 @@ func TestStudyFigures(t *testing.T) {
 
 func window(candidate, scenario string, rep, attempt int, cpu float64, gate bool) store.WindowResult {
 	return store.WindowResult{
-		Window: store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: candidate, Scenario: scenario, Repetition: rep,
+		Window: plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: candidate, Scenario: scenario, Repetition: rep,
 			Connections: 256, Target: 50000, Seconds: 60},
 		Attempt: attempt,
 		Gates:   []store.Gate{{Name: "steal", OK: gate, Reading: 2, Limit: 1, Unit: "%"}},

@@ -51,7 +51,7 @@ func onHost(t *testing.T, label string, repetitions int, host float64, own map[s
 					noise = 1 + 0.02*source[0].NormFloat64()
 				}
 				windows = append(windows, store.WindowResult{Attempt: 1,
-					Window:   store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: c, Scenario: sc.ID, Repetition: rep, Connections: 256, Target: 10000, Seconds: 60},
+					Window:   plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: c, Scenario: sc.ID, Repetition: rep, Connections: 256, Target: 10000, Seconds: 60},
 					Measured: &measure.Window{Achieved: 10000, OK: 600000, Answered: 600000, AppCPUUS: e.Value * factor * noise, P99MS: 2}})
 			}
 		}

@@ -455,11 +455,11 @@ func ran(cpu, ceiling []float64) *figures.Set {
 	}
 	var windows []store.WindowResult
 	for i, v := range cpu {
-		windows = append(windows, store.WindowResult{Attempt: 1, Window: store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Target: 100, Seconds: 1},
+		windows = append(windows, store.WindowResult{Attempt: 1, Window: plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Target: 100, Seconds: 1},
 			Measured: &measure.Window{Achieved: 100, AppCPUUS: v, AppCores: 1, DBCPUUS: v / 2}})
 	}
 	for i, v := range ceiling {
-		windows = append(windows, store.WindowResult{Attempt: 1, Window: store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Seconds: 1},
+		windows = append(windows, store.WindowResult{Attempt: 1, Window: plan.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "read", Repetition: i + 1, Connections: 8, Seconds: 1},
 			Measured: &measure.Window{Achieved: v, AppCPUUS: 100, AppCores: 2}})
 	}
 	return figures.FromRun(run, windows, nil)

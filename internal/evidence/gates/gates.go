@@ -467,7 +467,7 @@ func (l Layout) loadGate(hosts []store.HostSeries) store.Gate {
 // it was due, so what a late one adds to the latency of its requests does not
 // show in its output. It shows in that the generator used no CPU time. In a
 // closed loop nothing is due, and a generator waits for the candidate.
-func (l Layout) lateGate(w store.Window, generators int, hosts []store.HostSeries) (store.Gate, bool) {
+func (l Layout) lateGate(w plan.Window, generators int, hosts []store.HostSeries) (store.Gate, bool) {
 	if w.Target <= 0 || generators == 0 {
 		return store.Gate{}, false
 	}
@@ -492,13 +492,13 @@ func (l Layout) lateGate(w store.Window, generators int, hosts []store.HostSerie
 
 // FailedOf are the gates of OfOutputs that fail: all that is said of a window of
 // the study, of which most gates cannot be read.
-func FailedOf(w store.Window, outputs []measure.Output) []store.Gate {
+func FailedOf(w plan.Window, outputs []measure.Output) []store.Gate {
 	return slices.DeleteFunc(OfOutputs(w, outputs), func(g store.Gate) bool { return !g.Failed() })
 }
 
 // OfOutputs judges what the load generators of a window say of themselves. It is
 // what can be judged of a window of which nothing else is known.
-func OfOutputs(w store.Window, outputs []measure.Output) []store.Gate {
+func OfOutputs(w plan.Window, outputs []measure.Output) []store.Gate {
 	length := store.Gate{Name: Length, OK: len(outputs) > 0, Limit: lengthLimit, Unit: "share of the window"}
 	answers := store.Gate{Name: Answers, Limit: measure.MaxOther, Unit: "share of answers"}
 	all := map[string]int64{}

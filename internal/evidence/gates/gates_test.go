@@ -60,7 +60,7 @@ func hog(cpu int, us, irq int64) func([]cgroup.Sample) {
 // TestLimits holds each gate against samples just inside and just outside of its
 // limit: 40 samples in four seconds, of which the window is from 0.05 to 3.85 s.
 func TestLimits(t *testing.T) {
-	open := store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 4, Target: 500, Seconds: 3.7}
+	open := plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 4, Target: 500, Seconds: 3.7}
 	closed := open
 	closed.Target = 0
 	rare := open
@@ -71,7 +71,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		window  store.Window
+		window  plan.Window
 		change  func([]cgroup.Sample)
 		run     func(*store.Run)
 		seconds float64
@@ -160,7 +160,7 @@ func TestAnswers(t *testing.T) {
 		if c.out == "{}" {
 			out = strings.Replace(out, `"errorDistribution":{}`, `"errorDistribution":{"connection refused":7}`, 1)
 		}
-		w := store.WindowResult{Window: store.Window{Seconds: 2}, OHA: "raw/rate_go_read_q500_r1.json"}
+		w := store.WindowResult{Window: plan.Window{Seconds: 2}, OHA: "raw/rate_go_read_q500_r1.json"}
 		_, failed, err := Layout{}.Judge(w, store.ProbeReading{}, func(string) ([]byte, error) { return []byte(out), nil })
 		if err != nil {
 			t.Fatal(err)

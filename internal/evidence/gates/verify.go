@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/plan"
 )
 
 // Verify judges every window of a run anew and reports each verdict that is not
@@ -17,7 +18,7 @@ import (
 // Raw files that cannot be read are what [store.Store.Rederive] reports.
 func Verify(s *store.Store) []store.Problem {
 	l := LayoutOf(s.Run())
-	probes := map[store.Block]store.ProbeReading{}
+	probes := map[plan.BlockID]store.ProbeReading{}
 	var problems []store.Problem
 	for _, e := range s.Events() {
 		if r, ok := store.ReadingOf(e); ok && e.Block != nil && !r.FlatOut() {
@@ -27,8 +28,7 @@ func Verify(s *store.Store) []store.Problem {
 		if e.Type != store.EventWindow || w == nil || w.Error != "" || w.Measured == nil {
 			continue
 		}
-		block := store.Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
-		_, is, err := l.Judge(*w, probes[block], s.ReadRaw)
+		_, is, err := l.Judge(*w, probes[w.Block()], s.ReadRaw)
 		if err != nil {
 			continue
 		}

@@ -60,7 +60,7 @@ func TestVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := store.Block{Phase: "rate", Candidate: "go", Repetition: 1}
+	block := plan.BlockID{Phase: "rate", Candidate: "go", Repetition: 1}
 	probe := store.ProbeReading{Target: 1000, Achieved: 1000, Attempt: 1}
 	probe.File = store.ProbePath(block, probe)
 	keep := func(path string, data []byte) string {
@@ -83,7 +83,7 @@ func TestVerify(t *testing.T) {
 	event(store.Event{Type: store.EventProbe, Block: &block, Data: data})
 	for n, scenario := range []string{"auth", "read"} {
 		w := store.WindowResult{
-			Window:  store.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: scenario, Repetition: 1, Connections: 4, Target: 500, Seconds: 2},
+			Window:  plan.Window{Phase: "rate", Kind: plan.KindRate, Candidate: "go", Scenario: scenario, Repetition: 1, Connections: 4, Target: 500, Seconds: 2},
 			Attempt: 1, Start: began.Add(50 * time.Millisecond), End: began.Add(2100 * time.Millisecond), SHA256: map[string]string{},
 		}
 		w.OHA, w.CGroup = store.RawPath(w.Window, 1, store.RawOHA), store.RawPath(w.Window, 1, store.RawCGroup)
@@ -148,7 +148,7 @@ func TestVerifyOfAnOlderRun(t *testing.T) {
 	}
 	defer s.Close()
 	w := store.WindowResult{
-		Window:  store.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 4, Seconds: 2},
+		Window:  plan.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "auth", Repetition: 1, Connections: 4, Seconds: 2},
 		Attempt: 1, Start: began.Add(50 * time.Millisecond), End: began.Add(2100 * time.Millisecond), SHA256: map[string]string{},
 	}
 	w.OHA, w.CGroup = store.RawPath(w.Window, 1, store.RawOHA), store.RawPath(w.Window, 1, store.RawCGroup)

@@ -119,7 +119,7 @@ func TestSeveralGenerators(t *testing.T) {
 	slow.Answered, slow.Errors = 102, map[string]int64{"timeout": 3}
 	slow.Percentiles = map[string]float64{"p50": 7, "p99": 1, "p99.9": 80}
 	c := counters{map[string]float64{"app": 2e6, "db": 1e6, "load": 3e6}, 4096}
-	w, err := Of([]Output{{"load", half}, {"load2", slow}}, c, "app", "db", 2*time.Second)
+	w, err := Of([]Output{{Host: "load", Result: half}, {Host: "load2", Result: slow}}, c, "app", "db", 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSeveralGenerators(t *testing.T) {
 		t.Error("adding up changed a result")
 	}
 	// Nobody knows the worst latency where a generator has none.
-	w, err = Of([]Output{{"load", half}, {"load2", result(t, "../oha/testdata/timeout.json")}}, c, "app", "db", 2*time.Second)
+	w, err = Of([]Output{{Host: "load", Result: half}, {Host: "load2", Result: result(t, "../oha/testdata/timeout.json")}}, c, "app", "db", 2*time.Second)
 	if err != nil || w.Has("p50_ms") || w.Has("p999_ms") || w.P50MS != 0 || !w.Has("app_cpu_us") || w.Failed != 369+16 {
 		t.Errorf("%+v, %v", w, err)
 	}

@@ -55,6 +55,7 @@ func OtherShare(answered, ok int64) float64 {
 // Output is what one load generator left of a window.
 type Output struct {
 	Host   string // that it ran on; shown where there are several
+	Stream string // scenario that it sent; shown where there are several
 	Result oha.Result
 }
 
@@ -72,11 +73,12 @@ type Output struct {
 // Where more than MaxOther of the answers are not the scenario's own there is
 // neither latency nor CPU per request.
 //
-// A target may be spread over several generators, which were started at one
-// instant. What they counted adds up. Their latencies do not: no percentile of
-// all requests follows from percentiles of parts of them. The window's is the
-// worst of theirs, and is missing where one of them has none; each generator's
-// own stand in Generators.
+// A window may have several generators, which were started at one instant: one of
+// each stream on each load host. What they counted adds up. Their latencies do
+// not: no percentile of all requests follows from percentiles of parts of them.
+// The window's is the worst of theirs, and is missing where one of them has none;
+// those of each load host stand in Generators and those of each stream in
+// Streams, by the same rule.
 func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Window, error) {
 	if nominal <= 0 {
 		return Window{}, fmt.Errorf("measuring a window: its nominal length is %v", nominal)
@@ -85,39 +87,35 @@ func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Wi
 		return Window{}, errors.New("measuring a window: there is no output of a load generator")
 	}
 	w := Window{Samples: c.Samples()}
+	all := partOf(outputs, nominal)
+	w.Answered, w.OK, w.Failed, w.Achieved, w.Missing = all.Answered, all.OK, all.Failed, all.Achieved, all.Missing
+	for _, p := range percentiles {
+		*p.window(&w) = *p.part(&all)
+	}
+	w.Statuses, w.Errors = map[string]int64{}, map[string]int64{}
 	for _, o := range outputs {
-		g := generator(o, nominal)
-		w.Answered += g.Answered
-		w.OK += g.OK
-		w.Failed += g.Failed
-		for _, p := range percentiles {
-			*p.window(&w) = max(*p.window(&w), *p.generator(&g))
-			if !g.Has(p.figure) && w.Has(p.figure) {
-				w.Missing = append(w.Missing, p.figure)
-			}
-		}
-		if len(outputs) > 1 {
-			w.Generators = append(w.Generators, g)
-			w.Statuses, w.Errors = sum(w.Statuses, o.Result.Statuses), sum(w.Errors, o.Result.Errors)
-		} else {
-			w.Statuses, w.Errors = o.Result.Statuses, o.Result.Errors
+		add(w.Statuses, o.Result.Statuses)
+		add(w.Errors, o.Result.Errors)
+	}
+	if hosts := by(outputs, func(o Output) string { return o.Host }); len(hosts) > 1 {
+		for _, of := range hosts {
+			w.Generators = append(w.Generators, Generator{of[0].Host, partOf(of, nominal)})
 		}
 	}
-	w.Achieved = float64(w.OK) / nominal.Seconds()
+	if streams := by(outputs, func(o Output) string { return o.Stream }); len(streams) > 1 {
+		for _, of := range streams {
+			w.Streams = append(w.Streams, Stream{of[0].Stream, partOf(of, nominal)})
+		}
+	}
 	own := OtherShare(w.Answered, w.OK) <= MaxOther
 	if !own {
 		for _, p := range percentiles {
+			*p.window(&w) = 0
 			if w.Has(p.figure) {
 				w.Missing = append(w.Missing, p.figure)
 			}
 		}
 	}
-	for _, p := range percentiles {
-		if !w.Has(p.figure) {
-			*p.window(&w) = 0
-		}
-	}
-
 	set := func(figure string, to *float64, v float64, ok bool) {
 		if !ok {
 			w.Missing = append(w.Missing, figure)
@@ -144,41 +142,61 @@ func Of(outputs []Output, c Counters, app, db string, nominal time.Duration) (Wi
 	return w, nil
 }
 
-// percentiles are the latencies that a window and a generator have, in order.
+// percentiles are the latencies that a window and a part of it have, in order.
 var percentiles = []struct {
 	figure, name string // JSON name, name in the generator's result
 	window       func(*Window) *float64
-	generator    func(*Generator) *float64
+	part         func(*Part) *float64
 }{
-	{"p50_ms", "p50", func(w *Window) *float64 { return &w.P50MS }, func(g *Generator) *float64 { return &g.P50MS }},
-	{"p99_ms", "p99", func(w *Window) *float64 { return &w.P99MS }, func(g *Generator) *float64 { return &g.P99MS }},
-	{"p999_ms", "p99.9", func(w *Window) *float64 { return &w.P999MS }, func(g *Generator) *float64 { return &g.P999MS }},
+	{"p50_ms", "p50", func(w *Window) *float64 { return &w.P50MS }, func(p *Part) *float64 { return &p.P50MS }},
+	{"p99_ms", "p99", func(w *Window) *float64 { return &w.P99MS }, func(p *Part) *float64 { return &p.P99MS }},
+	{"p999_ms", "p99.9", func(w *Window) *float64 { return &w.P999MS }, func(p *Part) *float64 { return &p.P999MS }},
 }
 
-// generator computes the figures of one load generator by itself.
-func generator(o Output, nominal time.Duration) Generator {
-	r := o.Result
-	g := Generator{Host: o.Host, Answered: r.Answered, OK: r.OK()}
-	g.Failed = g.Answered - g.OK + r.Unanswered()
-	g.Achieved = float64(g.OK) / nominal.Seconds()
+// partOf computes the figures of some load generators: counts add up, a latency
+// is the worst of theirs.
+func partOf(outputs []Output, nominal time.Duration) Part {
+	var part Part
+	for _, o := range outputs {
+		ok := o.Result.OK()
+		part.Answered += o.Result.Answered
+		part.OK += ok
+		part.Failed += o.Result.Answered - ok + o.Result.Unanswered()
+	}
+	part.Achieved = float64(part.OK) / nominal.Seconds()
 	for _, p := range percentiles {
-		v, ok := r.Percentile(p.name)
-		if !ok {
-			g.Missing = append(g.Missing, p.figure)
+		worst, known := 0.0, true
+		for _, o := range outputs {
+			v, ok := o.Result.Percentile(p.name)
+			worst, known = max(worst, v), known && ok
+		}
+		if !known {
+			part.Missing = append(part.Missing, p.figure)
 			continue
 		}
-		*p.generator(&g) = v
+		*p.part(&part) = worst
 	}
-	return g
+	return part
 }
 
-// sum adds counts to a map of its own.
-func sum(to, counts map[string]int64) map[string]int64 {
-	if to == nil {
-		to = map[string]int64{}
+// by groups outputs, the groups in the order of their first.
+func by(outputs []Output, name func(Output) string) [][]Output {
+	at := map[string]int{}
+	var groups [][]Output
+	for _, o := range outputs {
+		i, ok := at[name(o)]
+		if !ok {
+			i = len(groups)
+			at[name(o)], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], o)
 	}
+	return groups
+}
+
+// add adds counts to a map.
+func add(to, counts map[string]int64) {
 	for name, n := range counts {
 		to[name] += n
 	}
-	return to
 }

@@ -33,15 +33,28 @@ type Window struct {
 	// sampled. Such a figure is 0 here and shown as absent everywhere.
 	Missing []string `json:"missing,omitempty"`
 
-	// Generators are the figures of each load generator where the target was
-	// spread over several: what they counted adds up to the figures above.
+	// Generators are the figures by load host where the target was spread over
+	// several, and Streams those by scenario where there were several streams: in
+	// either, what was counted adds up to the figures above.
 	Generators []Generator `json:"generators,omitempty"`
+	Streams    []Stream    `json:"streams,omitempty"`
 }
 
-// Generator holds the figures of one of several load generators. They mean what
-// those of the same names in Window mean, for the requests that it sent.
+// Generator holds the figures of one of several load hosts.
 type Generator struct {
-	Host     string   `json:"host"` // that it ran on
+	Host string `json:"host"`
+	Part
+}
+
+// Stream holds the figures of one of several streams.
+type Stream struct {
+	Scenario string `json:"scenario"`
+	Part
+}
+
+// Part holds the figures of some of the load generators of a window. They mean
+// what those of the same names in Window mean, for the requests that these sent.
+type Part struct {
 	Answered int64    `json:"answered"`
 	OK       int64    `json:"ok"`
 	Failed   int64    `json:"failed"`
@@ -53,8 +66,8 @@ type Generator struct {
 }
 
 // Has reports whether a figure, by its JSON name, could be had from the
-// generator's output.
-func (g Generator) Has(figure string) bool { return !slices.Contains(g.Missing, figure) }
+// generators' outputs.
+func (p Part) Has(figure string) bool { return !slices.Contains(p.Missing, figure) }
 
 // Has reports whether a figure, by its JSON name, could be had from the raw
 // files.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/plan"
 )
 
 // EventTorn follows a line that was cut off when the driver was killed in the
@@ -66,7 +67,7 @@ func (h History) Windows() []WindowResult {
 
 // Attempts returns the finished attempts at one window, in the order in which
 // they ended.
-func (h History) Attempts(w Window) []WindowResult {
+func (h History) Attempts(w plan.Window) []WindowResult {
 	var all []WindowResult
 	for _, i := range h.byKey[w.Key()] {
 		all = append(all, *h.Events[i].Window)

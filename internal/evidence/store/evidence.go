@@ -17,7 +17,7 @@ import (
 
 // Evidence is what the raw files of one window say, read and found sound.
 type Evidence struct {
-	Outputs []measure.Output // of each load generator, the first load host's first
+	Outputs []measure.Output // of each load generator, in the order of OHA and OtherOHA
 	Hosts   []HostSeries     // the app's host first, the others by name; none where nothing was sampled
 
 	counters measure.Counters
@@ -41,8 +41,11 @@ type HostSeries struct {
 // window of one host is read to the end of its samples, as it always was: what
 // was measured before there were several must give the same figures again.
 func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evidence, error) {
-	e := Evidence{counters: measure.None{}, nominal: time.Duration(w.Seconds * float64(time.Second))}
-	names := w.generatorHosts()
+	e := Evidence{counters: measure.None{}, nominal: w.Length()}
+	names, streams := w.generatorHosts(), w.Sends()
+	if len(names)*len(streams) != 1+len(w.OtherOHA) {
+		return e, fail.In(w.Window.String(), "there are %d outputs of load generators, which cannot be those of %d streams", 1+len(w.OtherOHA), len(streams)).Try("measure the window again")
+	}
 	for i, path := range append([]string{w.OHA}, w.OtherOHA...) {
 		text, err := read(path)
 		if err != nil {
@@ -52,7 +55,7 @@ func ReadEvidence(w WindowResult, read func(path string) ([]byte, error)) (Evide
 		if err != nil {
 			return e, err
 		}
-		e.Outputs = append(e.Outputs, measure.Output{Host: names[i], Result: result})
+		e.Outputs = append(e.Outputs, measure.Output{Host: names[i%len(names)], Stream: streams[i/len(names)].Scenario, Result: result})
 	}
 	if w.CGroup == "" {
 		if len(w.OtherCGroup) > 0 {
@@ -183,8 +186,9 @@ func (w WindowResult) hostOf(role plan.Role) (HostReading, bool) {
 	return HostReading{}, false
 }
 
-// generatorHosts names the host of each output: the hosts of role load in
-// order, or load, load2, ... where they are not on record.
+// generatorHosts names the hosts that generated the load, each stream on all of
+// them: the hosts of role load in order, or load, load2, ... where they are not on
+// record.
 func (w WindowResult) generatorHosts() []string {
 	var names []string
 	for _, r := range w.Hosts {
@@ -192,7 +196,7 @@ func (w WindowResult) generatorHosts() []string {
 			names = append(names, r.Host)
 		}
 	}
-	if n := 1 + len(w.OtherOHA); len(names) != n {
+	if n := (1 + len(w.OtherOHA)) / len(w.Sends()); len(names) != n {
 		names = nil
 		for i := range n {
 			names = append(names, plan.HostName(plan.Load, i+1))

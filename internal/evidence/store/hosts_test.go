@@ -345,7 +345,7 @@ func TestProbeOfSeveralGenerators(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	b := Block{Phase: "rate", Candidate: "go", Repetition: 1}
+	b := plan.BlockID{Phase: "rate", Candidate: "go", Repetition: 1}
 	data := readFile(t, "../oha/testdata/half.json")
 	r := ProbeReading{Target: 30_000, Achieved: 2 * 18472, Attempt: 1, Others: map[string]string{}}
 	r.File = ProbePath(b, r)

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+
+	"github.com/percore/percore/internal/plan"
 )
 
 // EventLost says that a raw file was missing or changed when the run was carried
@@ -19,7 +22,7 @@ type Lost struct {
 
 // Attempt names an attempt at a window.
 type Attempt struct {
-	Key    string `json:"key"` // of the window
+	Key    string `json:"key"` // path of the window's raw files up to the attempt number
 	Number int    `json:"number"`
 }
 
@@ -57,7 +60,7 @@ func (s *Store) GiveUpDamaged() ([]Lost, error) {
 // restingOn are the attempts that are evidence by a raw file.
 func (s *Store) restingOn(path string) []Attempt {
 	var all []Attempt
-	probes := map[Block]ProbeReading{}
+	probes := map[plan.BlockID]ProbeReading{}
 	for _, e := range s.Events() {
 		if r, ok := ReadingOf(e); ok && e.Block != nil && !r.FlatOut() {
 			probes[*e.Block] = r
@@ -66,10 +69,10 @@ func (s *Store) restingOn(path string) []Attempt {
 			continue
 		}
 		w := e.Window
-		probe := probes[Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}]
+		probe := probes[w.Block()]
 		_, other := probe.Others[path]
 		if slices.Contains(w.RawFiles(), path) || probe.File == path || other {
-			all = append(all, Attempt{w.Key(), w.Attempt})
+			all = append(all, Attempt{rawBase(w.Window), w.Attempt})
 		}
 	}
 	return all
@@ -82,7 +85,7 @@ func (h *History) giveUp(lost Lost) {
 	}
 	h.lost[lost.Path] = true
 	for _, a := range lost.Attempts {
-		for _, i := range h.byKey[a.Key] {
+		for _, i := range h.byKey[strings.TrimPrefix(a.Key, RawDir+"/")] {
 			if w := h.Events[i].Window; w.Attempt == a.Number && w.Error == "" {
 				given := *w
 				given.Error, given.Measured, given.Gates = fmt.Sprintf("%s: %s", lost.Path, lost.What), nil, nil

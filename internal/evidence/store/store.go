@@ -58,7 +58,7 @@ func Create(results string, run Run) (*Store, error) {
 	if !idPattern.MatchString(run.ID) || run.ID == latest {
 		return nil, fail.Input("%q cannot be the id of a run", run.ID).Try("take letters, digits, dots, dashes and underscores")
 	}
-	run.Version = Version
+	run.Version, run.Blocks = Version, run.List().Blocks
 	if err := os.MkdirAll(results, 0o777); err != nil {
 		return nil, diskError("making the results folder", results, err)
 	}
@@ -273,7 +273,7 @@ func (s *Store) SaveRun(run Run) error {
 	if s.lock == nil {
 		return fmt.Errorf("%s: the results folder is not locked for writing", s.dir)
 	}
-	run.Version, run.ID = Version, s.run.ID
+	run.Version, run.ID, run.Blocks = Version, s.run.ID, s.run.List().Blocks
 	if err := s.writeRun(run); err != nil {
 		return err
 	}
@@ -439,12 +439,12 @@ func parseRun(name string, data []byte) (Run, error) {
 	switch {
 	case head.Version == nil:
 		return Run{}, fail.In(name, "there is no layout version in it, so it is not the file of a percore run").Try("%s", copyAgain)
-	case *head.Version != Version:
+	case *head.Version < 1 || *head.Version > Version:
 		by := ""
 		if head.Percore != "" {
 			by = " by percore " + head.Percore
 		}
-		return Run{}, fail.In(name, "the folder was written%s in layout version %d, and this percore reads version %d", by, *head.Version, Version).Try("use a percore of that version")
+		return Run{}, fail.In(name, "the folder was written%s in layout version %d, and this percore reads up to version %d", by, *head.Version, Version).Try("use a percore of that version")
 	}
 	var run Run
 	if err := json.Unmarshal(data, &run); err != nil {

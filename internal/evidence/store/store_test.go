@@ -44,8 +44,8 @@ func sampleRun(id string) Run {
 	}
 }
 
-func sampleWindow(rep int) Window {
-	return Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "read", Repetition: rep, Connections: 64, Seconds: 15}
+func sampleWindow(rep int) plan.Window {
+	return plan.Window{Phase: "ceiling", Kind: plan.KindCeiling, Candidate: "go", Scenario: "read", Repetition: rep, Connections: 64, Seconds: 15}
 }
 
 func windowEvent(rep, attempt int, gates ...Gate) Event {
@@ -347,7 +347,7 @@ func TestBadFolders(t *testing.T) {
 		"{\n\"version\": 1,\n\"id\": \"a":        {"line 3", "copy"},
 		"not JSON":                               {"line 1"},
 		`{"a": 1}`:                               {"no layout version"},
-		`{"version": 2, "percore": "v9"}`:        {"version 2", "version 1", "percore v9"},
+		`{"version": 3, "percore": "v9"}`:        {"version 3", "version 2", "percore v9"},
 		`{"version": 0}`:                         {"version 0"},
 		`{"version": 1}`:                         {"not the id"},
 		`{"version": 1, "id": "x", "seed": "y"}`: {"line 1"},

@@ -8,9 +8,10 @@ import (
 	"github.com/percore/percore/internal/plan"
 )
 
-// Version is the layout version that this program writes into run.json. A
-// folder of another version is refused with a sentence that names both.
-const Version = 1
+// Version is the layout version that this program writes into run.json. Version
+// 1 had no list of windows in run.json and no streams in a window. A folder of a
+// later version is refused with a sentence that names both.
+const Version = 2
 
 // Run is run.json: the identity of a run and everything a reader needs to
 // judge whether two runs may be compared.
@@ -24,8 +25,11 @@ type Run struct {
 	Suite   plan.Suite   `json:"suite"`
 	Profile plan.Profile `json:"profile"` // as resolved: no auto left in it
 	Preset  plan.Preset  `json:"preset"`  // as selected: only what this run measures
+	// Blocks are the windows of the run, in the order in which they are measured,
+	// laid out when it began; see [Run.List].
+	Blocks []plan.Block `json:"blocks,omitempty"`
 	// ProfileSource and PresetSource say where the two came from, a name or the
-	// path of a file: resuming reads them again and refuses when they changed.
+	// path of a file.
 	ProfileSource string             `json:"profile_source,omitempty"`
 	PresetSource  string             `json:"preset_source,omitempty"`
 	Candidates    []string           `json:"candidates"`
@@ -108,7 +112,7 @@ const (
 type Event struct {
 	Time    time.Time       `json:"time"`
 	Type    string          `json:"type"`
-	Block   *Block          `json:"block,omitempty"`
+	Block   *plan.BlockID   `json:"block,omitempty"`
 	Window  *WindowResult   `json:"window,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Error   string          `json:"error,omitempty"`
@@ -121,37 +125,19 @@ type Import struct {
 	Files map[string]string `json:"files"` // path of a file that belongs to no window -> digest
 }
 
-// Block names one candidate, one repetition and one phase.
-type Block struct {
-	Phase      string `json:"phase"`
-	Candidate  string `json:"candidate"`
-	Repetition int    `json:"repetition"` // from 1
-}
-
-// Window names one run of the load generator inside a block. Target is
-// requests per second in an open loop and 0 in a closed one.
-type Window struct {
-	Phase       string    `json:"phase"` // id of the phase in the preset
-	Kind        plan.Kind `json:"kind"`  // rate or ceiling
-	Candidate   string    `json:"candidate"`
-	Scenario    string    `json:"scenario"`
-	Repetition  int       `json:"repetition"`
-	Connections int       `json:"connections"`
-	Target      int       `json:"target,omitempty"`
-	Seconds     float64   `json:"seconds"` // nominal length
-}
-
 // WindowResult is one attempt at a window: where its raw files are, what they
 // say, and whether it counts as evidence.
 type WindowResult struct {
-	Window
+	plan.Window
 	Attempt int       `json:"attempt"` // from 1
 	Start   time.Time `json:"start"`
 	End     time.Time `json:"end"`
 	OHA     string    `json:"oha,omitempty"`    // path below the run's folder
 	CGroup  string    `json:"cgroup,omitempty"` // path below the run's folder: samples of the app's host
-	// OtherOHA are the outputs of the second and further load generators, and
-	// OtherCGroup the samples of the hosts other than the app's: host -> path.
+	// OtherOHA are the outputs of the second and further load generators: first
+	// those of the first stream on further load hosts, then those of each further
+	// stream on all load hosts. OtherCGroup are the samples of the hosts other than
+	// the app's: host -> path.
 	OtherOHA    []string          `json:"other_oha,omitempty"`
 	OtherCGroup map[string]string `json:"other_cgroup,omitempty"`
 	// Hosts is what each host said of its clock and its network; empty where

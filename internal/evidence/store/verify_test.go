@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/said"
 )
 
@@ -137,8 +138,8 @@ func TestProblemsNameTheFile(t *testing.T) {
 // TestLostFiles: what rests on a raw file that is gone is measured again, and the
 // folder is whole from then on.
 func TestLostFiles(t *testing.T) {
-	block := func(w WindowResult) Block {
-		return Block{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
+	block := func(w WindowResult) plan.BlockID {
+		return plan.BlockID{Phase: w.Phase, Candidate: w.Candidate, Repetition: w.Repetition}
 	}
 	for name, lose := range map[string]func(w WindowResult, probe ProbeReading) string{
 		"output":          func(w WindowResult, _ ProbeReading) string { return w.OHA },

@@ -31,56 +31,51 @@ type ProbeReading struct {
 // generator can do and judges nothing.
 func (r ProbeReading) FlatOut() bool { return r.Target == 0 }
 
-// Key names a window within its run. Two windows of one key are attempts at the
-// same thing.
-func (w Window) Key() string { return w.base(RawDir) }
+// rawBase is the path of a window's raw files up to the attempt number.
+func rawBase(w plan.Window) string { return RawDir + "/" + w.Key() }
 
-// base is the path of the window's raw files up to the attempt number.
-func (w Window) base(dir string) string {
-	var b strings.Builder
-	b.WriteString(dir)
-	fmt.Fprintf(&b, "/%s/%s_%s_c%d", w.Phase, w.Candidate, w.Scenario, w.Connections)
-	if w.Target > 0 {
-		fmt.Fprintf(&b, "_q%d", w.Target)
-	}
-	fmt.Fprintf(&b, "_r%d", w.Repetition)
-	return b.String()
-}
-
-// String names the window for a person.
-func (w Window) String() string {
-	s := fmt.Sprintf("%s %s %s, %d connections", w.Phase, w.Candidate, w.Scenario, w.Connections)
-	if w.Target > 0 {
-		s += fmt.Sprintf(", %d/s", w.Target)
-	}
-	return s + fmt.Sprintf(", repetition %d", w.Repetition)
-}
-
-// Endings of raw files. Those of the second and further load generators have
-// load2, load3, ... and a dot before them, those of the samples of hosts other
-// than the app's the name of the host.
+// Endings of raw files. [OHAEnding] has those of further load generators; the
+// samples of hosts other than the app's have the name of the host and a dot
+// before them.
 const (
 	RawOHA    = "oha.json" // the load generator's output
 	RawCGroup = "cg.jsonl" // the counters sampled beside it
 )
 
+// OHAEnding is the ending of the output of load generator i of n of a window,
+// from 0: those of its first stream, one of each load host, then those of the
+// next. A further stream's has the scenario before it, a further host's load2,
+// load3, ...
+func OHAEnding(w plan.Window, n, i int) string {
+	streams := w.Sends()
+	hosts := max(1, n/len(streams))
+	ending := RawOHA
+	if host := i % hosts; host > 0 {
+		ending = plan.HostName(plan.Load, host+1) + "." + ending
+	}
+	if stream := i / hosts; stream > 0 && stream < len(streams) {
+		ending = streams[stream].Scenario + "." + ending
+	}
+	return ending
+}
+
 // RawPath is the path of a raw file of a window below the run's folder:
 // raw/PHASE/CANDIDATE_SCENARIO_cCONNECTIONS[_qTARGET]_rREP_aATTEMPT.ENDING.
-func RawPath(w Window, attempt int, ending string) string {
-	return w.base(RawDir) + "_a" + strconv.Itoa(attempt) + "." + ending
+func RawPath(w plan.Window, attempt int, ending string) string {
+	return rawBase(w) + "_a" + strconv.Itoa(attempt) + "." + ending
 }
 
 // ProbePath is the path of the load generator's output of a reference probe.
-func ProbePath(b Block, r ProbeReading) string {
+func ProbePath(b plan.BlockID, r ProbeReading) string {
 	return fmt.Sprintf("%s_a%d.%s", probeBase(b, r), r.Attempt, RawOHA)
 }
 
 // OtherProbePath is the same for the second load generator, or a further one.
-func OtherProbePath(b Block, r ProbeReading, generator int) string {
+func OtherProbePath(b plan.BlockID, r ProbeReading, generator int) string {
 	return fmt.Sprintf("%s_a%d.%s.%s", probeBase(b, r), r.Attempt, plan.HostName(plan.Load, generator), RawOHA)
 }
 
-func probeBase(b Block, r ProbeReading) string {
+func probeBase(b plan.BlockID, r ProbeReading) string {
 	what := "probe"
 	if r.FlatOut() {
 		what = "flatout"
@@ -91,15 +86,15 @@ func probeBase(b Block, r ProbeReading) string {
 // NextAttempt is the attempt number that a window gets next, from 1. A number
 // is never used twice: neither one that stands in the log, nor one of which a
 // raw file exists that no event names because the driver was killed in between.
-func (s *Store) NextAttempt(w Window) int {
+func (s *Store) NextAttempt(w plan.Window) int {
 	s.mu.Lock()
 	last := s.history.last[w.Key()]
 	s.mu.Unlock()
-	return max(last, s.lastOnDisk(w.base(RawDir))) + 1
+	return max(last, s.lastOnDisk(rawBase(w))) + 1
 }
 
 // Attempts returns the attempts at one window that are in the log.
-func (s *Store) Attempts(w Window) []WindowResult { return s.History().Attempts(w) }
+func (s *Store) Attempts(w plan.Window) []WindowResult { return s.History().Attempts(w) }
 
 // lastOnDisk is the highest attempt number among the raw files of a base path.
 // A folder that cannot be read counts as empty: WriteRaw is what refuses a name
@@ -125,11 +120,14 @@ func (s *Store) lastOnDisk(base string) int {
 	return last
 }
 
-// Planned is the number of windows that the run is to measure in all.
-func (r Run) Planned() int {
-	n := 0
-	for _, p := range r.Preset.Phases {
-		n += p.Repetitions * len(p.Connections)
+// List is the run's list of windows. A run that was begun before lists were
+// stored, or is no run of percore's, has one laid out from what it was asked for.
+func (r Run) List() plan.List {
+	if r.Blocks == nil {
+		return plan.LayOut(r.Suite, r.Preset, r.Seed)
 	}
-	return n * len(r.Suite.Scenarios) * len(r.Suite.Candidates)
+	return plan.List{Preset: r.Preset, Blocks: r.Blocks}
 }
+
+// Planned is the number of windows that the run is to measure in all.
+func (r Run) Planned() int { return r.List().Windows() }

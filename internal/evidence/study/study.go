@@ -45,7 +45,7 @@ type Study struct {
 
 // Probe is the reading of one reference probe.
 type Probe struct {
-	Block   store.Block
+	Block   plan.BlockID
 	Reading store.ProbeReading
 }
 
@@ -133,11 +133,11 @@ func Read(dir string) (*Study, error) {
 	ignored := 0
 	type job struct {
 		name   string
-		window store.Window
+		window plan.Window
 	}
 	var jobs []job
 	var beyond []string
-	seen := map[store.Window]string{}
+	seen := map[string]string{} // key of a window -> its file
 	for _, name := range names {
 		if g := probeName.FindStringSubmatch(name); g != nil {
 			if err := s.probe(m, raw, name, g); err != nil {
@@ -152,10 +152,10 @@ func Read(dir string) (*Study, error) {
 			}
 			continue
 		}
-		if other, twice := seen[w]; twice {
+		if other, twice := seen[w.Key()]; twice {
 			return nil, fail.In(raw, "%s and %s are the same window", other, name).Try("take one of them away")
 		}
-		seen[w] = name
+		seen[w.Key()] = name
 		if m.beyond(w) {
 			beyond = append(beyond, name)
 		}
@@ -199,7 +199,7 @@ func few(names []string) string {
 
 // beyond reports whether the protocol has no such window in a cell that it has:
 // a further repetition, or another target.
-func (m meta) beyond(w store.Window) bool {
+func (m meta) beyond(w plan.Window) bool {
 	if w.Kind == plan.KindCeiling {
 		return w.Repetition > m.ceilingRepetitions
 	}
@@ -208,22 +208,22 @@ func (m meta) beyond(w store.Window) bool {
 }
 
 // window reads the name of a load-generator file.
-func (m meta) window(name string) (store.Window, bool) {
+func (m meta) window(name string) (plan.Window, bool) {
 	if g := rateName.FindStringSubmatch(name); g != nil {
 		target, rep := number(g[3]), number(g[4])
-		return store.Window{
+		return plan.Window{
 			Phase: PhaseRate, Kind: plan.KindRate, Candidate: Candidate(g[1]), Scenario: g[2],
 			Repetition: rep, Connections: m.rateConnections(), Target: target, Seconds: m.rateWindow.Seconds(),
 		}, rep > 0 && target > 0
 	}
 	if g := ceilingName.FindStringSubmatch(name); g != nil {
 		connections, rep := number(g[3]), number(g[4])
-		return store.Window{
+		return plan.Window{
 			Phase: PhaseCeiling, Kind: plan.KindCeiling, Candidate: Candidate(g[1]), Scenario: g[2],
 			Repetition: rep, Connections: connections, Seconds: m.ceilingWindow.Seconds(),
 		}, rep > 0 && connections > 0
 	}
-	return store.Window{}, false
+	return plan.Window{}, false
 }
 
 func number(s string) int {
@@ -236,7 +236,7 @@ func number(s string) int {
 const remedy = "copy the file again, or take it away to report the study without it"
 
 // readWindow reads the pair of files of one window. The samples may be missing.
-func readWindow(raw, name string, w store.Window) (store.WindowResult, error) {
+func readWindow(raw, name string, w plan.Window) (store.WindowResult, error) {
 	res := store.WindowResult{Window: w, Attempt: 1, OHA: "raw/" + name}
 	out, err := oha.Read(filepath.Join(raw, name), remedy)
 	if err != nil {
@@ -285,7 +285,7 @@ func (s *Study) probe(m meta, raw, name string, g []string) error {
 		phase = PhaseCeiling
 	}
 	s.Probes = append(s.Probes, Probe{
-		Block:   store.Block{Phase: phase, Candidate: Candidate(g[2]), Repetition: number(g[3])},
+		Block:   plan.BlockID{Phase: phase, Candidate: Candidate(g[2]), Repetition: number(g[3])},
 		Reading: store.ProbeReading{Target: m.Config.Probe.Rate, Achieved: float64(out.OK()) / m.probeWindow.Seconds(), Attempt: 1, File: "raw/" + name},
 	})
 	return nil

@@ -192,12 +192,12 @@ func (w *watcher) PhaseStarted(p plan.Phase) {
 	w.c.Printf("\nphase %s: windows of %s, %d repetition(s), %s connections", p.ID, p.Window, p.Repetitions, join(p.Connections))
 }
 
-func (w *watcher) BlockStarted(b protocol.Block, p protocol.Progress) {
+func (w *watcher) BlockStarted(b plan.Block, p protocol.Progress) {
 	w.estimate(p)
-	w.c.Printf("block %d of %d: %s, repetition %d, phase %s; %d of %d windows done, %s", p.Block, p.Blocks, b.Candidate, b.Repetition, b.Block.Phase, p.Window, p.Windows, w.left)
+	w.c.Printf("block %d of %d: %s, repetition %d, phase %s; %d of %d windows done, %s", p.Block, p.Blocks, b.Candidate, b.Repetition, b.Phase, p.Window, p.Windows, w.left)
 }
 
-func (w *watcher) BlockFailed(b protocol.Block, err error, again bool) {
+func (w *watcher) BlockFailed(b plan.Block, err error, again bool) {
 	what := "its windows are left out"
 	if again {
 		what = "it is tried again"
@@ -205,11 +205,11 @@ func (w *watcher) BlockFailed(b protocol.Block, err error, again bool) {
 	w.c.Printf("  %s r%d broke off, %s: %v", b.Candidate, b.Repetition, what, err)
 }
 
-func (w *watcher) Stage(b protocol.Block, what string) {
-	w.c.Transient("%s %s r%d: %s, %s", b.Block.Phase, b.Candidate, b.Repetition, what, w.left)
+func (w *watcher) Stage(b plan.Block, what string) {
+	w.c.Transient("%s %s r%d: %s, %s", b.Phase, b.Candidate, b.Repetition, what, w.left)
 }
 
-func (w *watcher) ProbeEnded(_ protocol.Block, r store.ProbeReading) {
+func (w *watcher) ProbeEnded(_ plan.Block, r store.ProbeReading) {
 	if r.FlatOut() && r.Error == "" {
 		w.c.Printf("  probe   %s/s flat out, over %d connections", thousands(r.Achieved), r.Connections)
 		return
@@ -225,7 +225,7 @@ func (w *watcher) ProbeEnded(_ protocol.Block, r store.ProbeReading) {
 	w.c.Printf("  probe   %s of %d/s (%.1f %%): %s", thousands(r.Achieved), r.Target, 100*g.Reading, verdict)
 }
 
-func (w *watcher) WindowStarted(win store.Window, attempt int, p protocol.Progress) {
+func (w *watcher) WindowStarted(win plan.Window, attempt int, p protocol.Progress) {
 	w.estimate(p)
 	again := ""
 	if attempt > 1 {
@@ -239,7 +239,7 @@ func (w *watcher) WindowEnded(r store.WindowResult, p protocol.Progress) {
 	w.c.Printf("  %s  [%d/%d, %s]", WindowLine(r), p.Window, p.Windows, w.left)
 }
 
-func (w *watcher) BlockEnded(_ protocol.Block, p protocol.Progress) { w.estimate(p) }
+func (w *watcher) BlockEnded(_ plan.Block, p protocol.Progress) { w.estimate(p) }
 
 func (w *watcher) estimate(p protocol.Progress) {
 	w.left = "about " + Clock(p.Remaining) + " left" + w.c.noted()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/percore/percore/internal/evidence/store"
-	"github.com/percore/percore/internal/protocol"
+	"github.com/percore/percore/internal/plan"
 )
 
 // TestProbeLines says of each reading of a probe what it means.
@@ -20,7 +20,7 @@ func TestProbeLines(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		c := New(&out, false, func() int { return 80 }, false)
-		c.Watch().ProbeEnded(protocol.Block{}, reading)
+		c.Watch().ProbeEnded(plan.Block{}, reading)
 		if got := strings.TrimSpace(out.String()); got != "probe   "+want {
 			t.Errorf("%+v: %q", reading, got)
 		}
@@ -28,7 +28,7 @@ func TestProbeLines(t *testing.T) {
 }
 
 func TestBrokenBlockLine(t *testing.T) {
-	b := protocol.Block{Block: store.Block{Candidate: "go", Repetition: 2}}
+	b := plan.Block{BlockID: plan.BlockID{Candidate: "go", Repetition: 2}}
 	for again, want := range map[bool]string{
 		true:  "go r2 broke off, it is tried again: gone",
 		false: "go r2 broke off, its windows are left out: gone",

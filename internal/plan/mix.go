@@ -1,0 +1,183 @@
+package plan
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/percore/percore/internal/base/fail"
+)
+
+// Mix is a load of several scenarios at once, each with its share of the rate
+// and of the connections. A scenario by itself is a mix of one.
+type Mix struct {
+	ID     string             `yaml:"id" json:"id"`
+	Shares map[string]float64 `yaml:"shares" json:"shares"` // scenario -> share; together 1
+}
+
+// loads are what the windows of a phase send, in order: its mixes, or each
+// scenario of the suite by itself.
+func (ph Phase) loads(s Suite) []Mix {
+	if len(ph.Mixes) > 0 {
+		return ph.Mixes
+	}
+	var all []Mix
+	for _, sc := range s.Scenarios {
+		all = append(all, Mix{ID: sc.ID, Shares: map[string]float64{sc.ID: 1}})
+	}
+	return all
+}
+
+// streams are those of a window that sends the mix, in the order of the suite.
+func (m Mix) streams(s Suite, w Window) []Stream {
+	var all []Stream
+	var shares []float64
+	for _, sc := range s.Scenarios {
+		share, ok := m.Shares[sc.ID]
+		if !ok {
+			continue
+		}
+		st := Stream{Scenario: sc.ID, Share: share}
+		if sc.Scope != "" {
+			st.Tokens = 1
+		}
+		all, shares = append(all, st), append(shares, share)
+	}
+	connections, targets := parts(w.Connections, shares), parts(w.Target, shares)
+	for i := range all {
+		all[i].Connections, all[i].Target = connections[i], targets[i]
+	}
+	return all
+}
+
+// parts takes a whole number apart by shares that are 1 together: what rounding
+// down leaves over goes to the largest remainders, the first of equals first. No
+// part is 0 where there is enough for all.
+func parts(all int, shares []float64) []int {
+	n := make([]int, len(shares))
+	left := all
+	order := make([]int, len(shares))
+	for i, share := range shares {
+		n[i], order[i] = int(math.Floor(float64(all)*share+1e-9)), i
+		left -= n[i]
+	}
+	rest := func(i int) float64 { return float64(all)*shares[i] - float64(n[i]) }
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch x, y := rest(a), rest(b); {
+		case x > y+1e-9:
+			return -1
+		case y > x+1e-9:
+			return 1
+		}
+		return 0
+	})
+	for i := 0; i < left; i++ {
+		n[order[i%len(order)]]++
+	}
+	for i := range n {
+		if most := slices.Max(n); n[i] == 0 && most > 1 {
+			n[slices.Index(n, most)]--
+			n[i]++
+		}
+	}
+	return n
+}
+
+// checkMixes refuses mixes that are none.
+func (ph Phase) checkMixes() error {
+	ids := map[string]bool{}
+	for _, m := range ph.Mixes {
+		if !identifier.MatchString(m.ID) {
+			return fail.Input("the id %q of a mix is not usable", m.ID).Try("write lower-case letters, digits, dots and dashes")
+		}
+		if ids[m.ID] {
+			return fail.Input("mix %q stands in it twice", m.ID).Try("give each its own id")
+		}
+		ids[m.ID] = true
+		if len(m.Shares) == 0 {
+			return fail.Input("mix %q has no shares", m.ID).Try("write the share of each scenario, as in shares: {read: 0.5, write: 0.5}")
+		}
+		sum := 0.0
+		for _, sc := range slices.Sorted(maps.Keys(m.Shares)) {
+			share := m.Shares[sc]
+			if !(share > 0 && share <= 1) {
+				return fail.Input("mix %q has a share of %v for %s", m.ID, share, sc).Try("write a share above 0, of 1 in all")
+			}
+			sum += share
+		}
+		if math.Abs(sum-1) > 1e-6 {
+			return fail.Input("the shares of mix %q are %.6g together", m.ID, sum).Try("write shares that are 1 together")
+		}
+		for _, c := range ph.Connections {
+			if c < len(m.Shares) {
+				return fail.Input("mix %q has %d scenarios and the phase has %d connection(s) for them", m.ID, len(m.Shares), c).Try("write %d connections or more", len(m.Shares))
+			}
+		}
+		if t, ok := ph.Targets[m.ID]; ok && t < len(m.Shares) {
+			return fail.Input("mix %q has %d scenarios and a target of %d/s", m.ID, len(m.Shares), t).Try("write a target of %d or more", len(m.Shares))
+		}
+	}
+	return nil
+}
+
+// selectLoads leaves a phase the mixes of which all scenarios are measured, and
+// the targets of its loads.
+func (ph Phase) selectLoads(all, s Suite, preset string) (Phase, error) {
+	var ids []string
+	for _, m := range (Phase{Mixes: ph.Mixes}).loads(all) {
+		ids = append(ids, m.ID)
+		for _, sc := range slices.Sorted(maps.Keys(m.Shares)) {
+			if _, ok := all.Scenario(sc); !ok {
+				return ph, fail.Input("mix %q in phase %q of preset %s has a share for scenario %q, which the suite %s does not have", m.ID, ph.ID, preset, sc, all.Name).Try("take from %s", strings.Join(names(all.Scenarios), ", "))
+			}
+		}
+		if _, ok := all.Scenario(m.ID); ok && len(ph.Mixes) > 0 {
+			return ph, fail.Input("mix %q in phase %q of preset %s has the name of a scenario", m.ID, ph.ID, preset).Try("give it another id")
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ph.Targets)) {
+		switch {
+		case slices.Contains(ids, id):
+		case len(ph.Mixes) > 0:
+			return ph, fail.Input("phase %q of preset %s has a target for %q, which is none of its mixes", ph.ID, preset, id).Try("take from %s", strings.Join(ids, ", "))
+		default:
+			return ph, fail.Input("phase %q of preset %s has a target for scenario %q, which the suite %s does not have", ph.ID, preset, id, all.Name).Try("take from %s", strings.Join(ids, ", "))
+		}
+	}
+	ph.Mixes = filter(ph.Mixes, func(m Mix) bool {
+		for sc := range m.Shares {
+			if _, ok := s.Scenario(sc); !ok {
+				return false
+			}
+		}
+		return true
+	})
+	if len(ph.Mixes) == 0 && !slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return slices.Contains(ids, sc.ID) }) {
+		return ph, fail.Input("phase %q of preset %s has no mix of the chosen scenarios alone", ph.ID, preset).Try("choose more scenarios, or leave the phase out")
+	}
+	if ph.Kind != KindRate {
+		return ph, nil
+	}
+	targets := map[string]int{}
+	for _, m := range ph.loads(s) {
+		t, ok := ph.Targets[m.ID]
+		switch {
+		case !ok && len(ph.Mixes) > 0:
+			return ph, fail.Input("phase %q of preset %s has no target for mix %q", ph.ID, preset, m.ID).Try("add one under targets")
+		case !ok:
+			return ph, fail.Input("phase %q of preset %s has no target for scenario %q", ph.ID, preset, m.ID).Try("add one under targets or leave the scenario out with SCENARIOS")
+		}
+		targets[m.ID] = t
+	}
+	ph.Targets = targets
+	return ph, nil
+}
+
+func names(scenarios []Scenario) []string {
+	all := make([]string, len(scenarios))
+	for i, sc := range scenarios {
+		all[i] = sc.ID
+	}
+	return all
+}
