@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -111,6 +113,45 @@ func TestOpenRefuses(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = other\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
 		sentence(t, err, "AWS configuration")
+	})
+	t.Run("a helper that fails", func(t *testing.T) {
+		alone(t, "[profile work]\nregion = eu-west-1\ncredential_process = /bin/sh -c \"exit 3\"\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "cannot be had", "credential_process", "exit status 3")
+	})
+	t.Run("a file of a token that is missing", func(t *testing.T) {
+		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nweb_identity_token_file = /nonexistent/token\n")
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "cannot be had", "/nonexistent/token", "no such file")
+	})
+	t.Run("a role that is refused", func(t *testing.T) {
+		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = base\n[profile base]\naws_access_key_id = AKID\naws_secret_access_key = SECRET\n")
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User: arn:aws:iam::123456789012:user/dev is not authorized to perform: sts:AssumeRole</Message></Error></ErrorResponse>`)
+		}))
+		defer srv.Close()
+		t.Setenv("AWS_ENDPOINT_URL_STS", srv.URL)
+		_, err := Open(t.Context(), Options{Profile: "work"})
+		sentence(t, err, "cannot be had: sts AssumeRole: AccessDenied: User: arn:aws:iam::123456789012:user/dev is not authorized")
+	})
+	t.Run("a key that was copied with more", func(t *testing.T) {
+		for id, want := range map[string]string{"AKID\n": "access key ID (from EnvConfigCredentials) holds the character U+000A", " AKID": "U+0020", "AK\u00a0ID": "U+00A0", "AK\x00ID": "U+0000"} {
+			if strings.Contains(id, "\x00") {
+				sentence(t, whole(aws.Credentials{AccessKeyID: id}), want)
+				continue
+			}
+			alone(t, "")
+			t.Setenv("AWS_ACCESS_KEY_ID", id)
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "SECRET")
+			_, err := Open(t.Context(), Options{Region: "eu-west-1"})
+			sentence(t, err, want)
+			if strings.Contains(said.Err(err), "AKID") {
+				t.Errorf("it repeats the key: %v", err)
+			}
+		}
+		sentence(t, whole(aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET\r"}), "secret access key")
+		sentence(t, whole(aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "SECRET", SessionToken: "a b"}), "session token")
 	})
 	t.Run("never logged in", func(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\nsso_session = s\nsso_account_id = 123456789012\nsso_role_name = r\n[sso-session s]\nsso_region = eu-west-1\nsso_start_url = https://example.awsapps.com/start\nsso_registration_scopes = sso:account:access\n")

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -117,8 +118,12 @@ func Open(ctx context.Context, o Options) (*Client, error) {
 	case !plan.IsRegion(cfg.Region):
 		return nil, fail.Input("%q is not the name of an AWS region", cfg.Region).Try("give %s, cloud.region or AWS_REGION one such as eu-central-1", fail.Setting("region"))
 	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+	credentials, err := cfg.Credentials.Retrieve(ctx)
+	if err != nil {
 		return nil, explain(err, o.Profile)
+	}
+	if err := whole(credentials); err != nil {
+		return nil, err
 	}
 	return &Client{Region: cfg.Region, cfg: cfg, ec2: ec2.NewFromConfig(cfg), o: o, profile: o.Profile, now: time.Now}, nil
 }
@@ -210,6 +215,50 @@ func malformed() (file string, line int) {
 	return "", 0
 }
 
+// whole refuses credentials with what came along when they were copied. They are
+// not repeated.
+func whole(c aws.Credentials) error {
+	for _, v := range []struct{ what, variable, text string }{
+		{"access key ID", "AWS_ACCESS_KEY_ID", c.AccessKeyID},
+		{"secret access key", "AWS_SECRET_ACCESS_KEY", c.SecretAccessKey},
+		{"session token", "AWS_SESSION_TOKEN", c.SessionToken},
+	} {
+		if i := strings.IndexFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }); i >= 0 {
+			r, _ := utf8.DecodeRuneInString(v.text[i:])
+			return fail.Input("the AWS %s (from %s) holds the character %U, which no %s has", v.what, c.Source, r, v.what).Try("write it again without that, in %s or where the profile has it", v.variable)
+		}
+	}
+	return nil
+}
+
+// Beginnings of what the SDK says of credentials. It tries one source after the
+// other; the last is the metadata of an EC2 instance.
+const (
+	refreshing = "failed to refresh cached credentials, "
+	noRole     = "no EC2 IMDS role found"
+)
+
+// unusable says why the credentials that are configured cannot be had: a role is
+// refused, a file is missing, a helper failed.
+func unusable(err error) error {
+	text := err.Error()
+	var call *smithy.OperationError
+	if errors.As(err, &call) {
+		text = brief(err).Error()
+	}
+	if i := strings.LastIndex(text, refreshing); i >= 0 {
+		text = text[i+len(refreshing):]
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > maxCause {
+		text = string(r[:maxCause]) + "…"
+	}
+	return fail.Input("the AWS credentials that are configured cannot be had: %s", text).Try("correct that, or name another profile with %s or AWS_PROFILE", fail.Setting("aws-profile"))
+}
+
+// maxCause is how many characters of an error of the SDK are repeated.
+const maxCause = 400
+
 // explain turns what goes wrong with credentials into one sentence with a
 // remedy, and says any other error of a call briefly.
 func explain(err error, name string) error {
@@ -249,8 +298,10 @@ func explain(err error, name string) error {
 		return fail.Input("the AWS account may not use EC2 in this region yet").Try("enable the region or the account in the console")
 	}
 	switch {
-	case has("failed to refresh cached credentials") || has("no EC2 IMDS role found") || has("static credentials are empty") || has("EC2 IMDS access disabled"):
+	case has(noRole) || has("static credentials are empty") || has("EC2 IMDS access disabled"):
 		return fail.Input("there are no AWS credentials").Try("set AWS_PROFILE (%s), log in with `%s`, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", fail.Setting("aws-profile"), login(name))
+	case has(refreshing):
+		return unusable(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("AWS did not answer in time: %w", brief(err))
 	}
