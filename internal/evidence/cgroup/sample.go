@@ -62,7 +62,10 @@ type Container struct {
 	// AboveThrottledUS is ThrottledUS of the cgroups that the container's lies in,
 	// summed over them: what it had to wait for because of their CPU quotas.
 	AboveThrottledUS *int64 `json:"above_throttled_us,omitempty"`
-	Gone             bool   `json:"gone,omitempty"` // the cgroup no longer exists; no counter is set
+	// Odd is what the kernel's files held that nobody understands, a sentence for
+	// each line: the counters of those files are missing.
+	Odd  []string `json:"odd,omitempty"`
+	Gone bool     `json:"gone,omitempty"` // the cgroup no longer exists; no counter is set
 }
 
 // Names of the counters of a container: the keys of its JSON object.

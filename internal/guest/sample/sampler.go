@@ -4,11 +4,13 @@
 package sample
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -195,14 +197,35 @@ type source struct {
 	fd    int
 	parse parse
 	slow  bool // whether it is read from time to time only
+	spare bool // whether a window can do without what is in it
 }
 
 type container struct {
 	name    string
 	sources []source
 	reading reading
+	odd     []string // what could not be read of spare sources, a sentence for each
 	gone    bool
 }
+
+// take reads a source's content into the reading. What is not as it should be in
+// a source that can be spared leaves its counters unknown, and is kept: it must
+// not end the counting of CPU time.
+func (c *container) take(src *source, b []byte) error {
+	before := c.reading
+	err := src.parse(b, &c.reading)
+	if err == nil || !src.spare || isGone(err) {
+		return err
+	}
+	c.reading = before
+	if said := filepath.Base(src.file.Name()) + ": " + err.Error(); len(c.odd) < maxOdd && !slices.Contains(c.odd, said) {
+		c.odd = append(c.odd, said)
+	}
+	return nil
+}
+
+// maxOdd is how many odd lines of a container are kept.
+const maxOdd = 5
 
 // Sampler holds the open files of some containers and of their host.
 type Sampler struct {
@@ -283,9 +306,16 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		dir, file string
 		parse     parse
 		fast      bool
+		spare     bool
 	}
 	var list []candidate
-	want := func(dir, file string, p parse) { list = append(list, candidate{dir, file, p, len(list) == 0}) }
+	want := func(dir, file string, p parse) {
+		list = append(list, candidate{dir: dir, file: file, parse: p, fast: len(list) == 0})
+	}
+	// No gate needs these, and no CPU figure.
+	spare := func(dir, file string, p parse) {
+		list = append(list, candidate{dir: dir, file: file, parse: p, spare: true})
+	}
 
 	// The file that holds CPU time comes first: beside that which says whether the
 	// container is frozen it alone is read for every sample.
@@ -293,7 +323,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		// CPU time is here even while the v1 controllers are in use, in one file and
 		// in µs where cpuacct.stat counts in ticks.
 		want(g.unified.dir, "cpu.stat", parseCPUStat)
-		want(g.unified.dir, "cpu.pressure", parseCPUPressure)
+		spare(g.unified.dir, "cpu.pressure", parseCPUPressure)
 	} else if g.cpuacct.dir != "" {
 		want(g.cpuacct.dir, "cpuacct.usage", parseCPUAcctUsage)
 		want(g.cpuacct.dir, "cpuacct.stat", parseCPUAcctStat)
@@ -304,32 +334,32 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 	switch {
 	case g.memory.dir == "":
 	case g.memory.v2:
-		want(g.memory.dir, "memory.current", parseMemoryCurrent)
-		want(g.memory.dir, "memory.stat", parseMemoryStat)
-		want(g.memory.dir, "memory.peak", parseMemoryPeak)
+		spare(g.memory.dir, "memory.current", parseMemoryCurrent)
+		spare(g.memory.dir, "memory.stat", parseMemoryStat)
+		spare(g.memory.dir, "memory.peak", parseMemoryPeak)
 	default:
-		want(g.memory.dir, "memory.usage_in_bytes", parseMemoryUsage)
-		want(g.memory.dir, "memory.stat", parseMemoryStat)
-		want(g.memory.dir, "memory.max_usage_in_bytes", parseMemoryMaxUsage)
+		spare(g.memory.dir, "memory.usage_in_bytes", parseMemoryUsage)
+		spare(g.memory.dir, "memory.stat", parseMemoryStat)
+		spare(g.memory.dir, "memory.max_usage_in_bytes", parseMemoryMaxUsage)
 	}
 	switch {
 	case g.blkio.dir == "":
 	case g.blkio.v2:
-		want(g.blkio.dir, "io.stat", parseIOStat)
+		spare(g.blkio.dir, "io.stat", parseIOStat)
 	default:
 		file := "blkio.throttle.io_service_bytes_recursive"
 		if _, err := os.Stat(filepath.Join(g.blkio.dir, file)); errors.Is(err, fs.ErrNotExist) {
 			file = "blkio.throttle.io_service_bytes" // older kernels
 		}
-		want(g.blkio.dir, file, parseBlkioThrottle)
+		spare(g.blkio.dir, file, parseBlkioThrottle)
 	}
 
 	switch {
 	case g.freezer.dir == "":
 	case g.freezer.v2:
-		list = append(list, candidate{g.freezer.dir, "cgroup.events", parseCgroupEvents, true})
+		list = append(list, candidate{dir: g.freezer.dir, file: "cgroup.events", parse: parseCgroupEvents, fast: true})
 	default:
-		list = append(list, candidate{g.freezer.dir, "freezer.state", parseFreezerState, true})
+		list = append(list, candidate{dir: g.freezer.dir, file: "freezer.state", parse: parseFreezerState, fast: true})
 	}
 	for _, dir := range g.cpu.above {
 		want(dir, "cpu.stat", parseAboveCPUStat)
@@ -346,7 +376,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		if err != nil {
 			return err
 		}
-		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: !x.fast}
+		src := source{file: f, fd: int(f.Fd()), parse: x.parse, slow: !x.fast, spare: x.spare}
 		b, err := s.read(&src)
 		if errors.Is(err, syscall.EOPNOTSUPP) { // pressure is compiled in and switched off
 			f.Close()
@@ -354,7 +384,7 @@ func (s *Sampler) openContainer(c *container, g groups) error {
 		}
 		c.sources = append(c.sources, src)
 		if err == nil {
-			err = src.parse(b, &c.reading)
+			err = c.take(&src, b)
 		}
 		if err != nil {
 			return inFile(f, err)
@@ -416,7 +446,7 @@ func (s *Sampler) readContainer(c *container, all bool) error {
 		}
 		b, err := s.read(src)
 		if err == nil {
-			err = src.parse(b, &c.reading)
+			err = c.take(src, b)
 		}
 		if err != nil {
 			if isGone(err) {
@@ -523,6 +553,14 @@ func (s *Sampler) Sample(all bool) ([]byte, error) {
 			b = append(b, '"')
 			b = append(b, names[j]...)
 			b = number(b, `":`, c.reading[j].N)
+		}
+		if len(c.odd) > 0 {
+			// Rare, so that it may allocate.
+			text, err := json.Marshal(c.odd)
+			if err != nil {
+				return nil, err
+			}
+			b = append(append(b, `,"odd":`...), text...)
 		}
 		b = append(b, '}')
 	}

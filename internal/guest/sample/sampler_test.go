@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -214,6 +215,47 @@ func TestCounterWithoutFileIsAbsent(t *testing.T) {
 	c = sample(t, root, proc, Target{"app", v1App}).Containers["app"]
 	if c.ReadBytes == nil || *c.ReadBytes != 4096 || c.WriteBytes == nil || *c.WriteBytes != 8192 {
 		t.Errorf("I/O %v, %v", c.ReadBytes, c.WriteBytes)
+	}
+}
+
+// TestOddLines: what nobody understands in a file that no gate needs leaves its
+// counters unknown and is kept, and CPU time is counted.
+func TestOddLines(t *testing.T) {
+	for file, odd := range map[string]struct {
+		text    string
+		unknown []string
+	}{
+		"io.stat":        {"(unknown) rbytes=10 wbytes=20 rios=1\n259:0 rbytes=10 wbytes=20\n", []string{"read_bytes", "write_bytes"}},
+		"memory.stat":    {"anon lots\nfile 0\n", []string{"anon"}},
+		"memory.current": {"max\n", []string{"memory"}},
+		"memory.peak":    {"\n", []string{"peak"}},
+		"cpu.pressure":   {"some avg10=0.00 total=-\n", []string{"pressure_some_us", "pressure_full_us"}},
+	} {
+		root, proc := cgtrees.Unpack(t, "v2")
+		whole := sample(t, root, proc, Target{"app", v2App}).Containers["app"]
+		if err := os.WriteFile(filepath.Join(root, "docker", appID, file), []byte(odd.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c := sample(t, root, proc, Target{"app", v2App}).Containers["app"]
+		first, _, _ := strings.Cut(odd.text, "\n")
+		if len(c.Odd) != 1 || !strings.HasPrefix(c.Odd[0], file+": ") || !strings.Contains(c.Odd[0], first) {
+			t.Errorf("%s: kept %q", file, c.Odd)
+		}
+		for _, name := range names {
+			_, had := whole.Counter(name)
+			_, has := c.Counter(name)
+			if want := had && !slices.Contains(odd.unknown, name); has != want {
+				t.Errorf("%s: %s is known: %t, want %t", file, name, has, want)
+			}
+		}
+	}
+	// What the figures rest on is not guessed.
+	root, proc := cgtrees.Unpack(t, "v2")
+	if err := os.WriteFile(filepath.Join(root, "docker", appID, "cpu.stat"), []byte("usage_usec many\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(root, proc, []Target{{"app", v2App}}); err == nil {
+		t.Error("CPU time that cannot be read is taken")
 	}
 }
 
