@@ -98,6 +98,7 @@ type generator struct {
 	end    engine.State // of its container
 	load   protocol.Load
 	stream protocol.Stream // its share of one of the load
+	name   string          // under which its container is sampled
 	held   bool            // whether it waits for the gate
 	out    []byte          // what it wrote
 	span   span            // when it ran, by its host's clock
@@ -176,9 +177,9 @@ func (l *Lab) createLoads(ctx context.Context, w protocol.Load, held bool) ([]*g
 	}
 	var gens []*generator
 	var group errgroup.Group
-	for _, s := range w.Streams {
+	for n, s := range w.Streams {
 		for i, h := range hosts {
-			g := &generator{host: h, load: w, stream: share(s, i, len(hosts)), held: held}
+			g := &generator{host: h, load: w, stream: share(s, i, len(hosts)), held: held, name: measure.LoadContainerOf(n, s.Scenario.ID)}
 			gens = append(gens, g)
 			group.Go(func() (err error) { g.c, err = l.createLoad(ctx, g); return err })
 		}
@@ -685,7 +686,7 @@ func (l *Lab) createSampler(ctx context.Context, smp *sampler, srv *server, gens
 	}
 	for _, g := range gens {
 		if g.host == smp.host && g.pid != 0 {
-			argv = append(argv, measure.LoadContainer+"="+strconv.Itoa(g.pid))
+			argv = append(argv, g.name+"="+strconv.Itoa(g.pid))
 		}
 	}
 	s.Entrypoint = []string{"guest", "hold"}

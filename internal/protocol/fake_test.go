@@ -14,6 +14,7 @@ import (
 
 	"github.com/percore/percore/internal/evidence/cgroup"
 	"github.com/percore/percore/internal/evidence/gates"
+	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/testkit/cgtest"
@@ -77,6 +78,11 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 	f.measured++
 	f.now = f.now.Add(time.Minute)
 	samples := samplesFrom(f.now, 20)
+	for i := range samples { // a container of each further stream, as busy as the first's
+		for n, stream := range l.Streams[1:] {
+			samples[i].Containers[measure.LoadContainerOf(n+1, stream.Scenario.ID)] = samples[i].Containers["load"]
+		}
+	}
 	if f.bend != nil {
 		samples = f.bend(f.measured, samples)
 	}
@@ -91,7 +97,7 @@ func (f *fakeLab) Measure(ctx context.Context, s Server, l Load) (Measurement, e
 	}
 	m.CGroup = []HostSamples{{Host: "here", Roles: plan.Roles(), Lines: lines}}
 	if f.spread {
-		f.split(&m, lines)
+		f.split(&m, l, lines)
 		if f.hosts != nil {
 			f.hosts(f.measured, &m)
 		}
@@ -112,7 +118,7 @@ func sends(l Load, one func(Stream) string) string {
 var ahead = map[string]float64{"app": 2, "db": -3, "load": 0, "load2": 1}
 
 // split makes four hosts of one, of which two generate load.
-func (f *fakeLab) split(m *Measurement, lines []byte) {
+func (f *fakeLab) split(m *Measurement, l Load, lines []byte) {
 	m.OHA = slices.Repeat([][]byte{f.oha}, 2*len(m.OHA))
 	m.CGroup = nil
 	for _, h := range spreadHosts {
@@ -124,8 +130,15 @@ func (f *fakeLab) split(m *Measurement, lines []byte) {
 				}
 			}
 		})
+		containers := map[string]string{h.from: string(h.role)}
+		if h.role == plan.Load {
+			for n, stream := range l.Streams[1:] {
+				name := measure.LoadContainerOf(n+1, stream.Scenario.ID)
+				containers[name] = name
+			}
+		}
 		m.CGroup = append(m.CGroup, HostSamples{Host: h.name, Roles: []plan.Role{h.role}, Lines: cgtest.Split(f.t, half, cgtest.Host{
-			Containers: map[string]string{h.from: string(h.role)}, Ahead: time.Duration(offset * float64(time.Millisecond))})})
+			Containers: containers, Ahead: time.Duration(offset * float64(time.Millisecond))})})
 		m.Hosts = append(m.Hosts, store.HostReading{Host: h.name, Roles: []plan.Role{h.role}, ClockOffsetMS: offset,
 			Allowances: map[string]int64{"bw_in_allowance_exceeded": 0, "pps_allowance_exceeded": 0}})
 	}

@@ -3,6 +3,7 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/percore/percore/internal/evidence/oha"
@@ -35,8 +36,21 @@ func (None) CPU(string) (float64, bool) { return 0, false }
 func (None) PeakAnon(string) (int64, bool) { return 0, false }
 
 // LoadContainer is the name under which the load generator's own container is
-// sampled, where it is.
+// sampled, where it is: that of the first stream.
 const LoadContainer = "load"
+
+// LoadContainerOf is the same for a stream of a window, from 0.
+func LoadContainerOf(stream int, scenario string) string {
+	if stream == 0 {
+		return LoadContainer
+	}
+	return LoadContainer + "." + scenario
+}
+
+// IsOf reports whether a container is that of a role, or one of several.
+func IsOf(container, role string) bool {
+	return container == role || strings.HasPrefix(container, role+".")
+}
 
 // MaxOther is the share of a window's answers that may be others than the
 // scenario's own: an answer of another status is another piece of work, of which

@@ -24,19 +24,21 @@ func (c set) CPU(container string) (float64, bool) {
 	var us int64
 	any := false
 	for _, s := range c {
-		if !s.Has(container) {
-			continue
+		for _, name := range s.Containers() {
+			of := s.Grew
+			switch {
+			case container == LoadContainer && IsOf(name, container): // one of several generators may have ended before the window did
+				of = s.GrewWhileThere
+			case name != container:
+				continue
+			}
+			grew, ok := of(name, cgroup.UsageUS)
+			if !ok {
+				return 0, false // a part of the time is not the time
+			}
+			us += grew
+			any = true
 		}
-		of := s.Grew
-		if container == LoadContainer { // one of several generators may have ended before the window did
-			of = s.GrewWhileThere
-		}
-		grew, ok := of(container, cgroup.UsageUS)
-		if !ok {
-			return 0, false // a part of the time is not the time
-		}
-		us += grew
-		any = true
 	}
 	return float64(us), any
 }

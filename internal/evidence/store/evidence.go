@@ -115,6 +115,22 @@ func (e Evidence) Figures() (measure.Window, error) {
 	return measure.Of(e.Outputs, e.counters, string(plan.App), string(plan.DB), e.nominal)
 }
 
+// Containers are those of a role that were sampled on the host: several where
+// the load has several streams. Where there is none it is the role's name, of
+// which nothing is known.
+func (h HostSeries) Containers(role plan.Role) []string {
+	var all []string
+	for _, name := range h.Series.Containers() {
+		if measure.IsOf(name, string(role)) {
+			all = append(all, name)
+		}
+	}
+	if all == nil {
+		return []string{string(role)}
+	}
+	return all
+}
+
 // Of returns the series that sampled a role's container, where there is one.
 func (e Evidence) Of(container string) (HostSeries, bool) {
 	for _, h := range e.Hosts {
