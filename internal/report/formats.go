@@ -22,7 +22,7 @@ import (
 var Formats = []string{"text", "md", "csv", "json", "html", "bench"}
 
 // CSVTables are the tables that can be written as CSV.
-var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows, TableGenerators, TableHosts, TableLinks, TableCloud}
+var CSVTables = []string{TableSummary, TableRate, TableCeiling, TableConnections, TableToken, TableProbe, TableGates, TableWindows, TableGenerators, TableStreams, TableHosts, TableLinks, TableCloud}
 
 // Options say how a report is written.
 type Options struct {
@@ -159,11 +159,15 @@ func CSV(w io.Writer, r analysis.Report, name string) error {
 				strconv.Itoa(row.Repetition), strconv.Itoa(row.Attempt), strconv.FormatBool(row.Evidence), strings.Join(row.Failed, " "), oneLine(row.Error)},
 				windowFields(row.Measured))...)
 		}
-	case TableGenerators:
-		put("phase", "candidate", "scenario", "connections", "generator", "evidence", "achieved_per_s", "achieved_per_s_min", "achieved_per_s_max",
+	case TableGenerators, TableStreams:
+		part, rows := "generator", r.Generators
+		if name == TableStreams {
+			part, rows = "stream", r.Streams
+		}
+		put("phase", "candidate", "scenario", "connections", part, "evidence", "achieved_per_s", "achieved_per_s_min", "achieved_per_s_max",
 			"p50_ms", "p50_ms_min", "p50_ms_max", "p99_ms", "p99_ms_min", "p99_ms_max", "p999_ms", "p999_ms_min", "p999_ms_max", "failed")
-		for _, row := range r.Generators {
-			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), row.Host, strconv.FormatBool(row.Evidence)},
+		for _, row := range rows {
+			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), row.Host + row.Stream, strconv.FormatBool(row.Evidence)},
 				figureFields([]figure{{"", row.Achieved}, {"", row.P50}, {"", row.P99}, {"", row.P999}}), []string{strconv.FormatInt(row.Failed, 10)})...)
 		}
 	case TableHosts:

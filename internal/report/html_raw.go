@@ -62,20 +62,26 @@ func pick(in analysis.Input, r analysis.Report, phase, candidate, scenario strin
 	return list[len(list)/2], true
 }
 
-// slowest is the load generator with the worst p99 of the window, by its place.
-func (s sample) slowest() int {
-	at := 0
+// slowest is the load host and the stream with the worst p99 of the window, each by
+// its place; 0 where there is one.
+func (s sample) slowest() (host, stream int) {
 	for i, g := range s.Measured.Generators {
-		if g.P99MS > s.Measured.Generators[at].P99MS {
-			at = i
+		if g.P99MS > s.Measured.Generators[host].P99MS {
+			host = i
 		}
 	}
-	return at
+	for i, st := range s.Measured.Streams {
+		if st.P99MS > s.Measured.Streams[stream].P99MS {
+			stream = i
+		}
+	}
+	return host, stream
 }
 
 // output is the file of that generator.
 func (s sample) output() string {
-	if at := s.slowest(); at > 0 && at <= len(s.OtherOHA) {
+	host, stream := s.slowest()
+	if at := stream*max(1, len(s.Measured.Generators)) + host; at > 0 && at <= len(s.OtherOHA) {
 		return s.OtherOHA[at-1]
 	}
 	return s.OHA
@@ -83,10 +89,15 @@ func (s sample) output() string {
 
 // generator names it where there are several.
 func (s sample) generator() string {
-	if len(s.Measured.Generators) < 2 {
-		return ""
+	host, stream := s.slowest()
+	var names []string
+	if len(s.Measured.Streams) > 1 {
+		names = append(names, s.Measured.Streams[stream].Scenario)
 	}
-	return s.Measured.Generators[s.slowest()].Host
+	if len(s.Measured.Generators) > 1 {
+		names = append(names, s.Measured.Generators[host].Host)
+	}
+	return strings.Join(names, " on ")
 }
 
 // percentiles are what the load generator printed of one window, by percentage;

@@ -40,6 +40,7 @@ const (
 	TableProbe       = "probe"
 	TableGates       = "gates"
 	TableGenerators  = "generators" // only where there are several
+	TableStreams     = "streams"    // only where a load had several
 	TableLinks       = "links"      // only where there are several hosts
 	TableWindows     = "windows"    // CSV only
 	TableHosts       = "hosts"      // CSV only
@@ -54,8 +55,11 @@ func Tables(r analysis.Report) []Table {
 // hostTables are those that only a run on several hosts has.
 func hostTables(r analysis.Report) []Table {
 	var list []Table
+	if len(r.Streams) > 0 {
+		list = append(list, partTable(TableStreams, "Streams of mixed loads", "stream", "What each scenario of a mix saw by itself", r.Streams))
+	}
 	if len(r.Generators) > 0 {
-		list = append(list, generatorTable(r))
+		list = append(list, partTable(TableGenerators, "Load generators", "generator", "What each load generator saw by itself", r.Generators))
 	}
 	if len(r.Header.Links) > 0 {
 		list = append(list, linkTable(r.Header.Links))
@@ -72,21 +76,22 @@ func ofTheWorst(r analysis.Report) string {
 	return fmt.Sprintf(" Latency is that of the worst of %d load generators.", r.Header.Generators)
 }
 
-func generatorTable(r analysis.Report) Table {
+// partTable is a table of load generators or of streams.
+func partTable(id, title, part, about string, rows []analysis.PartRow) Table {
 	t := Table{
-		ID: TableGenerators, Title: "Load generators",
-		About: "What each load generator saw by itself: at a fixed rate medians of the repetitions, for a ceiling the best repetition. Counts add up; latencies do not, so that each generator has its own.",
+		ID: id, Title: title,
+		About: about + ": at a fixed rate medians of the repetitions, for a ceiling the best repetition. Counts add up; latencies do not, so that each " + part + " has its own.",
 		Columns: []Column{
-			{"scenario", true, 0}, {"candidate", true, 0}, {"phase", true, 0}, {"generator", true, 0}, {"achieved/s", false, 0},
+			{"scenario", true, 0}, {"candidate", true, 0}, {"phase", true, 0}, {part, true, 0}, {"achieved/s", false, 0},
 			{"p50 ms", false, 2}, {"p99 ms", false, 0}, {"p99 min–max", false, 4}, {"p99.9 ms", false, 3}, {"failed", false, 1},
 		},
 	}
 	marksAny := false
-	for _, row := range r.Generators {
+	for _, row := range rows {
 		c := cells{row.Evidence}
 		marksAny = marksAny || !row.Evidence
 		t.Rows = append(t.Rows, []string{
-			row.Scenario, row.Candidate, row.Phase, row.Host, c.stat(row.Achieved, 1, 0), c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.spread(row.P99, 2), c.stat(row.P999, 1, 2), Number(float64(row.Failed), 0),
+			row.Scenario, row.Candidate, row.Phase, row.Host + row.Stream, c.stat(row.Achieved, 1, 0), c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.spread(row.P99, 2), c.stat(row.P999, 1, 2), Number(float64(row.Failed), 0),
 		})
 	}
 	n := notes{mark: marksAny}

@@ -23,20 +23,21 @@ const (
 
 // Report is every table of a run.
 type Report struct {
-	Version     int            `json:"version"`
-	Header      Header         `json:"run"`
-	Caveats     []string       `json:"caveats"` // said before any figure
-	Rate        []RateRow      `json:"fixed_rate"`
-	Ceiling     []CeilingRow   `json:"ceiling"`
-	Connections []CeilingRow   `json:"ceiling_by_connections"`
-	TokenShare  []ShareRow     `json:"token_share"`
-	Probes      []ProbeRow     `json:"probes"`
-	Gates       []GateRow      `json:"gates_failed"`
-	Broken      []BrokenRow    `json:"attempts_broken_off"`
-	Blocks      []BrokenBlock  `json:"blocks_failed"`
-	Windows     []WindowRow    `json:"windows"`
-	Generators  []GeneratorRow `json:"generators,omitempty"` // only where a target was spread over several
-	Notes       []string       `json:"notes"`
+	Version     int           `json:"version"`
+	Header      Header        `json:"run"`
+	Caveats     []string      `json:"caveats"` // said before any figure
+	Rate        []RateRow     `json:"fixed_rate"`
+	Ceiling     []CeilingRow  `json:"ceiling"`
+	Connections []CeilingRow  `json:"ceiling_by_connections"`
+	TokenShare  []ShareRow    `json:"token_share"`
+	Probes      []ProbeRow    `json:"probes"`
+	Gates       []GateRow     `json:"gates_failed"`
+	Broken      []BrokenRow   `json:"attempts_broken_off"`
+	Blocks      []BrokenBlock `json:"blocks_failed"`
+	Windows     []WindowRow   `json:"windows"`
+	Generators  []PartRow     `json:"generators,omitempty"` // only where a target was spread over several
+	Streams     []PartRow     `json:"streams,omitempty"`    // only where a load had several
+	Notes       []string      `json:"notes"`
 }
 
 // Header is what a reader must know of a run before its figures.
@@ -133,15 +134,17 @@ type ShareRow struct {
 	Evidence  bool     `json:"evidence"`
 }
 
-// GeneratorRow is what one of several load generators saw of a cell: of a fixed
-// rate the medians of the repetitions, of a ceiling the best repetition.
-type GeneratorRow struct {
+// PartRow is what one of several load hosts, or one of several streams, saw of a
+// cell: of a fixed rate the medians of the repetitions, of a ceiling the best
+// repetition.
+type PartRow struct {
 	Phase       string `json:"phase"`
 	Candidate   string `json:"candidate"`
 	Scenario    string `json:"scenario"`
-	Connections int    `json:"connections"` // of all generators together
-	Host        string `json:"host"`
-	Evidence    bool   `json:"evidence"` // as of the cell
+	Connections int    `json:"connections"` // of all parts together
+	Host        string `json:"host,omitempty"`
+	Stream      string `json:"stream,omitempty"` // its scenario
+	Evidence    bool   `json:"evidence"`         // as of the cell
 	Achieved    *Stat  `json:"achieved_per_s"`
 	P50         *Stat  `json:"p50_ms"`
 	P99         *Stat  `json:"p99_ms"`
@@ -233,7 +236,18 @@ func Of(in Input) Report {
 		}
 	}
 	r.Ceiling = ceilings(r.Connections, in.Run.Preset.Phases)
-	r.Generators = generators(r, cells, order)
+	r.Generators = parts(r, cells, order, func(w *measure.Window) (rows []part) {
+		for _, g := range w.Generators {
+			rows = append(rows, part{PartRow{Host: g.Host}, g.Part})
+		}
+		return rows
+	})
+	r.Streams = parts(r, cells, order, func(w *measure.Window) (rows []part) {
+		for _, s := range w.Streams {
+			rows = append(rows, part{PartRow{Stream: s.Scenario}, s.Part})
+		}
+		return rows
+	})
 	r.TokenShare = shares(r.Rate, r.Ceiling)
 	r.Probes = probes(in)
 	r.Gates, r.Broken = gates(in, cells)
@@ -551,10 +565,16 @@ func ceilings(rows []CeilingRow, phases []plan.Phase) []CeilingRow {
 	return out
 }
 
-// generators takes apart, by load generator, the cells of the fixed-rate phase
+// part is a part of a window, with a row that names it.
+type part struct {
+	row PartRow
+	measure.Part
+}
+
+// parts takes apart, by load host or by stream, the cells of the fixed-rate phase
 // and those that are a ceiling.
-func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorRow {
-	var rows []GeneratorRow
+func parts(r Report, cells map[cellKey]*cell, order []cellKey, of func(*measure.Window) []part) []PartRow {
+	var rows []PartRow
 	for _, k := range order {
 		used, evidence := cells[k].used()
 		if cells[k].first.Kind == plan.KindCeiling {
@@ -570,15 +590,15 @@ func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorR
 			achieved, p50, p99, p999 []float64
 			failed                   int64
 		}
-		by := map[string]*seen{}
-		var hosts []string
+		by := map[PartRow]*seen{}
+		var names []PartRow
 		for _, w := range used {
-			for _, g := range w.Measured.Generators {
-				x := by[g.Host]
+			for _, g := range of(w.Measured) {
+				x := by[g.row]
 				if x == nil {
 					x = &seen{}
-					by[g.Host] = x
-					hosts = append(hosts, g.Host)
+					by[g.row] = x
+					names = append(names, g.row)
 				}
 				x.achieved = append(x.achieved, g.Achieved)
 				x.failed += g.Failed
@@ -593,10 +613,10 @@ func generators(r Report, cells map[cellKey]*cell, order []cellKey) []GeneratorR
 				}
 			}
 		}
-		for _, host := range hosts {
-			x := by[host]
-			rows = append(rows, GeneratorRow{
-				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: host, Evidence: evidence,
+		for _, name := range names {
+			x := by[name]
+			rows = append(rows, PartRow{
+				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: name.Host, Stream: name.Stream, Evidence: evidence,
 				Achieved: median(x.achieved), P50: middlePercentile(x.p50), P99: middlePercentile(x.p99), P999: middlePercentile(x.p999), Failed: x.failed,
 			})
 		}

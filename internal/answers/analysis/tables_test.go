@@ -353,6 +353,20 @@ func TestGeneratorRows(t *testing.T) {
 	if r := Of(in); r.Generators != nil || r.Header.Generators != 0 {
 		t.Errorf("one generator gives %+v", r.Generators)
 	}
+
+	// The streams of a mix are taken apart in the same way.
+	for i := range in.Windows {
+		n := float64(i + 1)
+		in.Windows[i].Scenario, in.Windows[i].Streams = "half", []plan.Stream{{Scenario: "read", Share: 0.5}, {Scenario: "write", Share: 0.5}}
+		in.Windows[i].Measured.Streams = []measure.Stream{{Scenario: "read", Part: measure.Part{Achieved: 10 * n}}, {Scenario: "write", Part: measure.Part{Achieved: 20 * n, P99MS: n}}}
+	}
+	r = Of(in)
+	if len(r.Streams) != 2 || len(r.Windows[0].Streams) != 2 {
+		t.Fatalf("%+v", r.Streams)
+	}
+	if s := r.Streams[1]; s.Stream != "write" || s.Host != "" || s.Scenario != "half" || s.Achieved.Value != 30 || s.P99.Value != 2 {
+		t.Errorf("%+v", s)
+	}
 }
 
 // Medians have their intervals, a best and a largest have none, and what the
