@@ -17,7 +17,7 @@ func (a *app) console() *console.Console {
 		}
 		return columns(f)
 	}
-	c := console.New(a.stdout, tty, width, a.verbose)
+	c := console.New(raw(a.stdout), tty, width, a.verbose)
 	c.SetWords(flags)
 	return c
 }

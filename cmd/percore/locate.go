@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,9 +38,10 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 		return parent, !store.IsRun(parent), nil
 	}
 	var below []string
-	for _, pattern := range []string{"*", filepath.Join("results", "*")} {
-		hits, _ := filepath.Glob(filepath.Join(dir, pattern))
+	for _, pattern := range []string{"*", "results/*"} {
+		hits, _ := fs.Glob(os.DirFS(dir), pattern) // the folder's own name is no pattern
 		for _, hit := range hits {
+			hit = filepath.Join(dir, filepath.FromSlash(hit))
 			if info, err := os.Lstat(hit); err == nil && info.IsDir() && (store.IsRun(hit) || study.Is(hit)) {
 				below = append(below, hit)
 			}

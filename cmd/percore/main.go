@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/machines"
 	"github.com/percore/percore/internal/plan"
 )
@@ -46,12 +47,13 @@ const codeUnread = 128 + int(syscall.SIGPIPE)
 
 // execute runs one command line and returns its exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	a := &app{stdout: stdout, stderr: stderr}
+	out, errs := plaintext.NewWriter(stdout), plaintext.NewWriter(stderr)
+	a := &app{stdout: out, stderr: errs}
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	err := errors.Join(root.ExecuteContext(ctx), out.Flush(), errs.Flush())
 	if o, ok := stdout.(*output); ok && o.failed() != nil {
 		switch lost := o.failed(); {
 		case unread(lost) && (err == nil || errors.Is(err, lost)):
@@ -61,7 +63,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil && !errors.Is(err, errSilent) {
-		fmt.Fprintf(stderr, "percore: %s\n", fail.Sentence(err, flags))
+		fmt.Fprintf(errs, "percore: %s\n", fail.Sentence(err, flags))
 	}
 	var exit *machines.ExitError
 	if errors.As(err, &exit) {

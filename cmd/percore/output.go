@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/term"
+
+	"github.com/percore/percore/internal/base/plaintext"
 )
 
 // output is standard output or standard error. It remembers that something
@@ -54,8 +56,17 @@ func (o *output) failed() error {
 // pipe whose reader has ended, or a terminal that is gone.
 func unread(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) }
 
+// raw is the writer below one that lets through text alone.
+func raw(w io.Writer) io.Writer {
+	if p, ok := w.(*plaintext.Writer); ok {
+		return p.Unwrap()
+	}
+	return w
+}
+
 // terminal is the terminal that a writer leads to, nil when there is none.
 func terminal(w io.Writer) *os.File {
+	w = raw(w)
 	f, ok := w.(*os.File)
 	if o, wrapped := w.(*output); wrapped {
 		f, ok = o.File, true

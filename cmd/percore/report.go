@@ -20,6 +20,7 @@ import (
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/outfile"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
@@ -353,6 +354,7 @@ func (a *app) warn(r analysis.Report) {
 // writeOut writes a report to a file that must be new, unless force is set, and
 // that appears whole or not at all; - is standard output.
 func (a *app) writeOut(name string, data []byte, force bool) error {
+	data = plaintext.Clean(data)
 	if name == "-" {
 		_, err := a.stdout.Write(data)
 		return err

@@ -268,7 +268,7 @@ func (d *Driver) terraform(ctx context.Context) (*terraform.Binary, error) {
 func (d *Driver) Up(ctx context.Context) error {
 	s := &d.f.state
 	if s.Destroyed != nil {
-		return fail.Input("the machines of run %s were destroyed at %s, and a run is measured on one set of machines", s.ID, s.Destroyed.Format(time.DateTime)).Try("start a new run")
+		return fail.Input("the machines of run %s were destroyed at %s UTC, and a run is measured on one set of machines", s.ID, s.Destroyed.UTC().Format(time.DateTime)).Try("start a new run")
 	}
 	if err := d.needProfile(); err != nil {
 		return err
@@ -380,7 +380,7 @@ func (d *Driver) needLab() error {
 	s := d.f.state
 	switch {
 	case s.Destroyed != nil:
-		return fail.Input("the machines of run %s were destroyed at %s", s.ID, s.Destroyed.Format(time.DateTime)).Try("what was measured is in %s", d.f.run)
+		return fail.Input("the machines of run %s were destroyed at %s UTC", s.ID, s.Destroyed.UTC().Format(time.DateTime)).Try("what was measured is in %s", d.f.run)
 	case s.Up == nil:
 		return fail.Input("run %s has no machines yet", s.ID).Try("make them with %s", d.call("up"))
 	}

@@ -214,12 +214,15 @@ type entry struct {
 }
 
 func entries(results string) []entry {
-	paths, _ := filepath.Glob(filepath.Join(results, "*", Dir, stateFile))
+	folders, _ := os.ReadDir(results)
 	var all []entry
-	for _, p := range paths {
-		run := filepath.Dir(filepath.Dir(p))
-		if info, err := os.Lstat(run); err != nil || !info.IsDir() {
+	for _, f := range folders {
+		run := filepath.Join(results, f.Name())
+		if f.Name() == "latest" {
 			continue // the link to the newest run
+		}
+		if _, err := os.Lstat(filepath.Join(run, Dir, stateFile)); err != nil {
+			continue
 		}
 		s, err := readState(run)
 		all = append(all, entry{filepath.Base(run), s, err})

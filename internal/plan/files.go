@@ -98,10 +98,12 @@ func ReadSuite(root string) (Suite, error) {
 }
 
 func list(root, dir string) []string {
-	paths, _ := filepath.Glob(filepath.Join(root, dir, "*.yaml"))
+	files, _ := os.ReadDir(filepath.Join(root, dir))
 	var names []string
-	for _, p := range paths {
-		names = append(names, strings.TrimSuffix(filepath.Base(p), ".yaml"))
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f.Name(), ".yaml"); ok && identifier.MatchString(name) {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/outfile"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/evidence/measure"
 )
 
@@ -78,7 +79,7 @@ func Save(dir string, d Document) error {
 		if err := Write(&b, d, Options{Format: format}); err != nil {
 			return err
 		}
-		if err := outfile.Write(filepath.Join(dir, "report."+format), b.Bytes(), true); err != nil {
+		if err := outfile.Write(filepath.Join(dir, "report."+format), plaintext.Clean(b.Bytes()), true); err != nil {
 			return err
 		}
 	}

@@ -260,7 +260,7 @@ func TestList(t *testing.T) {
 	if err := List(&b, runs, 0); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"a   2026-01-02 03:04  complete", "3/4", "unreadable", "b/run.json: broken"} {
+	for _, want := range []string{"a   2026-01-02 03:04 UTC  complete", "3/4", "unreadable", "b/run.json: broken"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}

@@ -155,7 +155,7 @@ func List(w io.Writer, runs []store.Summary, width int) error {
 		if s.Planned > 0 {
 			windows = fmt.Sprintf("%d/%d", s.Done, s.Planned)
 		}
-		t.Rows = append(t.Rows, []string{s.ID, s.Started.Local().Format("2006-01-02 15:04"), s.State, s.Profile, s.Preset, string(s.Flavour), windows, strconv.Itoa(s.GatesFailed)})
+		t.Rows = append(t.Rows, []string{s.ID, s.Started.UTC().Format("2006-01-02 15:04 UTC"), s.State, s.Profile, s.Preset, string(s.Flavour), windows, strconv.Itoa(s.GatesFailed)})
 	}
 	textTable(out, t, width)
 	return out.Flush()

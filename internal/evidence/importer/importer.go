@@ -139,11 +139,13 @@ func (s *Summary) fill(st *store.Store, in *study.Study, from string) error {
 	rest := store.Import{From: from, Files: map[string]string{}}
 	names := []string{}
 	for _, pattern := range []string{"*", "raw/*"} {
-		hits, err := filepath.Glob(filepath.Join(in.Dir, filepath.FromSlash(pattern)))
+		hits, err := fs.Glob(os.DirFS(in.Dir), pattern) // the folder's own name is no pattern
 		if err != nil {
 			return fmt.Errorf("importing: %w", err)
 		}
-		names = append(names, hits...)
+		for _, hit := range hits {
+			names = append(names, filepath.Join(in.Dir, filepath.FromSlash(hit)))
+		}
 	}
 	slices.Sort(names)
 	for _, full := range names {

@@ -85,7 +85,7 @@ func List(results string) ([]Summary, error) {
 	var all []Summary
 	for _, e := range entries {
 		dir := filepath.Join(results, e.Name())
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		if !holdsRun(results, e) {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(dir, RunFile)); err != nil {
@@ -137,7 +137,7 @@ func Find(results, arg string) (string, error) {
 		}
 		var hits []string
 		for _, e := range entries {
-			if e.IsDir() && strings.HasPrefix(e.Name(), arg) {
+			if holdsRun(results, e) && strings.HasPrefix(e.Name(), arg) {
 				hits = append(hits, e.Name())
 			}
 		}
@@ -164,7 +164,7 @@ func newest(results string) (string, error) {
 	var dir string
 	var started time.Time
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		if !holdsRun(results, e) {
 			continue
 		}
 		d := filepath.Join(results, e.Name())
@@ -176,6 +176,15 @@ func newest(results string) (string, error) {
 		return "", fail.Input("there is no run in %s yet", results).Try("%s or `make local-run` makes one", fail.Call("run"))
 	}
 	return dir, nil
+}
+
+// holdsRun reports whether an entry of the folder of all results can be a run: a
+// folder, or a link to one that was moved elsewhere.
+func holdsRun(results string, e fs.DirEntry) bool {
+	if strings.HasPrefix(e.Name(), ".") || e.Name() == latest {
+		return false
+	}
+	return e.IsDir() || e.Type()&fs.ModeSymlink != 0 && isDir(filepath.Join(results, e.Name()))
 }
 
 func isDir(name string) bool {

@@ -388,13 +388,20 @@ func TestVerify(t *testing.T) {
 	if _, err := s.WriteRaw("raw/ceiling/orphan.json", nil); err != nil {
 		t.Fatal(err)
 	}
+	// What a file manager and a copy to another file system leave, and a write
+	// that was cut off.
+	for _, name := range []string{".DS_Store", "ceiling/._go_read_c64_r1_a1.oha.json", "ceiling/Thumbs.db", "ceiling/.x.oha.json.tmp-k3"} {
+		if err := os.WriteFile(filepath.Join(s.Dir(), RawDir, name), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	appendAll(t, s, last) // the same attempt again
 	p, err := s.Verify()
-	if err != nil || len(p) != 4 {
+	if err != nil || len(p) != 8 {
 		t.Fatalf("%v, %v", p, err)
 	}
 	text := fmt.Sprint(p)
-	for _, w := range []string{"digest differs", "missing", "no event names", "twice"} {
+	for _, w := range []string{"digest differs", "missing", "orphan.json: no event names", "twice", "raw/.DS_Store: this file is not one of percore's", "._go_read_c64_r1_a1.oha.json: this file is not", "Thumbs.db: this file is not", ".x.oha.json.tmp-k3: percore was killed while"} {
 		if !strings.Contains(text, w) {
 			t.Errorf("%q is not in %s", w, text)
 		}
@@ -656,4 +663,54 @@ func cpuTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestRunElsewhere: a run that was moved to another disk and linked is a run
+// like the others, and so is one whose raw files alone were moved.
+func TestRunElsewhere(t *testing.T) {
+	results, elsewhere := t.TempDir(), t.TempDir()
+	s, err := Create(elsewhere, Run{ID: "20260101-000000-small", Started: time.Unix(1, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := windowEvent(1, 1)
+	e.Window.OHA = RawPath(sampleWindow(1), 1, RawOHA)
+	digest, err := s.WriteRaw(e.Window.OHA, []byte("text"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Window.SHA256 = map[string]string{e.Window.OHA: digest}
+	appendAll(t, s, e)
+	s.Close()
+	if err := os.Symlink(s.Dir(), filepath.Join(results, s.Run().ID)); err != nil {
+		t.Skip(err)
+	}
+	other := filepath.Join(t.TempDir(), "raw")
+	if err := errors.Join(os.Rename(filepath.Join(s.Dir(), RawDir), other), os.Symlink(other, filepath.Join(s.Dir(), RawDir)), os.WriteFile(filepath.Join(other, "orphan.json"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := List(results)
+	if err != nil || len(runs) != 1 || runs[0].Problem != "" {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	for _, name := range []string{latest, "2026", s.Run().ID} {
+		dir, err := Find(results, name)
+		if err != nil || dir != filepath.Join(results, s.Run().ID) {
+			t.Errorf("%s: %s, %v", name, dir, err)
+			continue
+		}
+		found, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := found.Verify(); err != nil || len(p) != 1 || p[0].Path != "raw/orphan.json" {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	if err := errors.Join(os.Symlink(s.Run().ID, filepath.Join(results, latest)), os.Symlink("nowhere", filepath.Join(results, "gone"))); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := List(results); err != nil || len(runs) != 1 {
+		t.Errorf("beside other links: %+v, %v", runs, err)
+	}
 }

@@ -222,6 +222,9 @@ func (s *Store) Verify() ([]Problem, error) {
 		return problems, err
 	}
 	root := filepath.Join(s.dir, RawDir)
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real // kept on another disk
+	}
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if os.IsNotExist(err) {
@@ -229,14 +232,14 @@ func (s *Store) Verify() ([]Problem, error) {
 			}
 			return err
 		}
-		rel, err := filepath.Rel(s.dir, p)
+		rel, err := filepath.Rel(root, p)
 		if err != nil {
 			return err
 		}
-		rel = filepath.ToSlash(rel)
+		rel = path.Join(RawDir, filepath.ToSlash(rel))
 		// The logs of containers are kept beside the raw files; no figure rests on them.
 		if d.Type().IsRegular() && !named[rel] && path.Ext(rel) != ".log" {
-			problems = append(problems, Problem{rel, "no event names this file, so percore was killed before its window was done", false})
+			problems = append(problems, Problem{rel, leftover(rel), false})
 		}
 		return nil
 	})
@@ -244,6 +247,18 @@ func (s *Store) Verify() ([]Problem, error) {
 		return problems, fmt.Errorf("checking raw files: %w", err)
 	}
 	return problems, nil
+}
+
+// leftover says where a file comes from that no event names.
+func leftover(name string) string {
+	base := path.Base(name)
+	switch {
+	case strings.HasPrefix(base, ".") && strings.Contains(base, ".tmp-"):
+		return "percore was killed while it wrote this file"
+	case !strings.HasPrefix(base, ".") && (path.Ext(base) == ".json" || path.Ext(base) == ".jsonl"):
+		return "no event names this file, so percore was killed before its window was done"
+	}
+	return "this file is not one of percore's, and nothing rests on it"
 }
 
 // VerifyLog reports events without which the log of a run cannot be whole: its

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -89,9 +90,11 @@ func Locate(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, store.RunFile)); err == nil {
 		return ""
 	}
-	hits, _ := filepath.Glob(filepath.Join(dir, "results", "*", "meta.json"))
-	if len(hits) == 1 && Is(filepath.Dir(hits[0])) {
-		return filepath.Dir(hits[0])
+	hits, _ := fs.Glob(os.DirFS(dir), "results/*/meta.json") // the folder's own name is no pattern
+	if len(hits) == 1 {
+		if found := filepath.Join(dir, filepath.FromSlash(path.Dir(hits[0]))); Is(found) {
+			return found
+		}
 	}
 	return ""
 }

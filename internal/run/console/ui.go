@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
@@ -94,7 +95,7 @@ func (c *Console) Printf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.erase()
-	fmt.Fprintln(c.out, fail.Sprintf(c.words, format, args...))
+	fmt.Fprintln(c.out, plaintext.String(fail.Sprintf(c.words, format, args...)))
 	c.draw()
 }
 
@@ -107,7 +108,7 @@ func (c *Console) Debugf(format string, args ...any) {
 
 // Status says what is going on. Without a terminal it is a line of its own.
 func (c *Console) Status(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := plaintext.String(fmt.Sprintf(format, args...))
 	if !c.tty {
 		c.Printf("%s", text)
 		return
