@@ -300,7 +300,7 @@ func newCloudStageCmd(a *app, name, short string, do func(*machines.Driver, cont
 	f.tools(cmd)
 	f.identity(cmd)
 	if name == "down" {
-		cmd.Flags().BoolVar(&f.force, "force", false, "let machines of your own go that cannot be cleaned")
+		cmd.Flags().BoolVar(&f.force, "force", false, "forget machines of your own that cannot be cleaned")
 	}
 	return cmd
 }
@@ -316,7 +316,7 @@ func (a *app) cloudFinish(ctx context.Context, d *machines.Driver, err error) er
 	failed := err != nil
 	err = a.finish(ctx, d.Dir(), err, "")
 	if failed {
-		fmt.Fprintf(a.stdout, "the machines of run %s are destroyed, so it cannot be carried on; a new run: percore cloud run\n", d.ID())
+		fmt.Fprintf(a.stdout, "the machines of run %s are destroyed, so it cannot be resumed; a new run: percore cloud run\n", d.ID())
 	}
 	return err
 }

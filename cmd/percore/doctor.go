@@ -36,7 +36,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 			switch plan.Flavour(flavour) {
 			case plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 			default:
-				return fail.Input("there is no flavour %q", flavour).Try("take auto, published or debian")
+				return fail.Input("unknown flavour %q", flavour).Try("take auto, published or debian")
 			}
 			if wantedProfile != "" && wantedProfile != "auto" {
 				if _, err := plan.FindProfile(a.root, wantedProfile); err != nil {

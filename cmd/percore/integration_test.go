@@ -321,7 +321,7 @@ func TestStoppedAndResumed(t *testing.T) {
 	if err := os.Remove(preset); err != nil {
 		t.Fatal(err)
 	}
-	if out := percore(t, results, "run", "--resume", run.ID, "--preset", "smoke").run(t, 2); !strings.Contains(out, "cannot be carried on") {
+	if out := percore(t, results, "run", "--resume", run.ID, "--preset", "smoke").run(t, 2); !strings.Contains(out, "cannot be resumed") {
 		t.Errorf("another preset:\n%s", out)
 	}
 

@@ -49,13 +49,13 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 	}
 	switch n := len(below); {
 	case n == 1:
-		return "", false, fail.In(dir, "this is not a results folder, and %s below it is", below[0]).Try("name that")
+		return "", false, fail.In(dir, "this is not a results folder").Try("pass %s instead", below[0])
 	case n > 1:
 		more := ""
 		if n > 4 {
 			more = fmt.Sprintf(" and %d more", n-4)
 		}
-		return "", false, fail.In(dir, "this is not a results folder, and there are several below it").Try("name one of %s%s", strings.Join(below[:min(n, 4)], ", "), more)
+		return "", false, fail.In(dir, "this is not a results folder").Try("pass one of those below it: %s%s", strings.Join(below[:min(n, 4)], ", "), more)
 	}
 	return dir, false, nil // opening it says what is missing
 }

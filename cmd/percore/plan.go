@@ -40,7 +40,7 @@ func newPlanCmd(a *app) *cobra.Command {
 				return fail.Input("the target rate is missing").Try("give --rate the requests per second")
 			}
 			if cmd.Flags().Changed("hardware-factor") && r.Hardware == 0 {
-				return fail.Input("a hardware factor of 0 cannot be").Try("give --hardware-factor a number above zero")
+				return fail.Input("a hardware factor of 0 makes no sense").Try("give --hardware-factor a number above zero")
 			}
 			var err error
 			if r.Mix, err = sizing.ParseMix(mix); err != nil {

@@ -235,8 +235,8 @@ func TestFoldersNearARun(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{
-		filepath.Join(studyFolder, "results"): stamp + " below it is; name that",
-		results:                               filepath.Join(results, id) + " below it is; name that",
+		filepath.Join(studyFolder, "results"): "pass " + filepath.Join(studyFolder, "results", stamp) + " instead",
+		results:                               "pass " + filepath.Join(results, id) + " instead",
 		t.TempDir():                           "there is no run.json in it",
 	} {
 		code, _, errs := call("report", dir)

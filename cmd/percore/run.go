@@ -55,7 +55,7 @@ func (f *runFlags) options(a *app) (run.Options, error) {
 	switch fl := plan.Flavour(f.flavour); fl {
 	case "", plan.FlavourAuto, plan.FlavourPublished, plan.FlavourDebian:
 	default:
-		return run.Options{}, fail.Input("there is no flavour %q", f.flavour).Try("take auto, published or debian")
+		return run.Options{}, fail.Input("unknown flavour %q", f.flavour).Try("take auto, published or debian")
 	}
 	var sel plan.Selection
 	for _, c := range []struct {

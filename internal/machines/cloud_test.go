@@ -185,7 +185,7 @@ func TestChoose(t *testing.T) {
 	if id, err := Choose(results, "20260101"); id != "20260101-gone" || err != nil {
 		t.Errorf("by its beginning: %q, %v", id, err)
 	}
-	if _, err := Choose(results, "2026"); err == nil || !strings.Contains(said.Err(err), "write more") {
+	if _, err := Choose(results, "2026"); err == nil || !strings.Contains(said.Err(err), "type more") {
 		t.Errorf("a beginning of two: %v", err)
 	}
 	add(State{ID: "20260103-live", Created: now.Add(2 * time.Hour), Applied: at(now)})

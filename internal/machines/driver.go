@@ -139,7 +139,7 @@ func (d *Driver) Discard() (bool, error) {
 		return false, err
 	}
 	if err := os.RemoveAll(d.f.run); err != nil {
-		return false, fmt.Errorf("removing the folder of a run of which nothing was made: %w", err)
+		return false, fmt.Errorf("removing the folder of a run that made nothing: %w", err)
 	}
 	return true, nil
 }
@@ -354,7 +354,7 @@ func (d *Driver) confirm(ctx context.Context) error {
 		return nil
 	}
 	if d.o.Confirm == nil {
-		return fail.Input("nobody is there to confirm $%.2f an hour", s.USDPerHour).Try("add %s (YES=1 for make) to go on without a question", fail.Setting("yes"))
+		return fail.Input("there is no terminal to confirm $%.2f an hour", s.USDPerHour).Try("add %s (YES=1 for make) to go on without a question", fail.Setting("yes"))
 	}
 	yes, err := d.o.Confirm(ctx, fmt.Sprintf("Make these machines for $%.2f an hour?", s.USDPerHour))
 	if err != nil {
@@ -366,7 +366,7 @@ func (d *Driver) confirm(ctx context.Context) error {
 	return nil
 }
 
-var errDeclined = fail.Input("nothing was made, since you did not say yes")
+var errDeclined = fail.Input("nothing was made: the answer was not yes")
 
 // labFile keeps the output of the infrastructure, so that a later stage needs
 // no Terraform.

@@ -163,7 +163,7 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	}
 	estimate := prices.Estimate(request, length)
 	if types := prices.UnpricedTypes(request); len(types) > 0 {
-		return nil, fail.Input("there is no price of %s in %s, so nobody can say what the run costs", strings.Join(types, ", "), c.Region).Try("give %s a table that has it", fail.Setting("prices"))
+		return nil, fail.Input("there is no price of %s in %s, so the cost of the run is unknown", strings.Join(types, ", "), c.Region).Try("give %s a table that has it", fail.Setting("prices"))
 	}
 	for _, what := range estimate.Unpriced {
 		d.say("note: there is no price of %s, so it is not in the sum", what)

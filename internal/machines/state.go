@@ -265,7 +265,7 @@ func Choose(results, id string) (string, error) {
 		case 1:
 			return matches[0].id, matches[0].err
 		}
-		return "", fail.Input("%q could be %s", id, strings.Join(ids(matches), " or ")).Try("write more of the id")
+		return "", fail.Input("%q could be %s", id, strings.Join(ids(matches), " or ")).Try("type more of the id")
 	}
 	var live, expired, damaged []entry
 	for _, e := range all {

@@ -239,7 +239,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	}
 	if !o.Yes {
 		if o.Confirm == nil {
-			return fail.Input("nobody is there to confirm that these %d are deleted", len(found)).Try("add %s to delete them without a question, or %s to look only", fail.Setting("yes"), fail.Setting("list"))
+			return fail.Input("there is no terminal to confirm the deletion of these %d", len(found)).Try("add %s to delete them without a question, or %s to look only", fail.Setting("yes"), fail.Setting("list"))
 		}
 		yes, err := o.Confirm(ctx, fmt.Sprintf("Delete these %d?", len(found)))
 		if err != nil {
@@ -353,7 +353,7 @@ func ofRun(found []aws.Resource, id string) ([]aws.Resource, error) {
 	case 1:
 		return by[runs[0]], nil
 	}
-	return nil, fail.Input("%q could be %s", id, strings.Join(runs, " or ")).Try("write more of the id")
+	return nil, fail.Input("%q could be %s", id, strings.Join(runs, " or ")).Try("type more of the id")
 }
 
 func dollars(v float64) string {

@@ -45,7 +45,7 @@ func ParseCPUs(s string) ([]int, error) {
 		}
 		for c := lo; c <= hi; c++ {
 			if seen[c] {
-				return nil, fmt.Errorf("CPU list %q: CPU %d stands in it twice", s, c)
+				return nil, fmt.Errorf("CPU list %q: CPU %d is in it twice", s, c)
 			}
 			seen[c] = true
 			cpus = append(cpus, c)

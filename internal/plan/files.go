@@ -233,7 +233,7 @@ func (p Preset) check() error {
 			return fmt.Errorf("phase %q: %w", ph.ID, err)
 		}
 		if ids[ph.ID] {
-			return fail.Input("phase %q stands in it twice", ph.ID).Try("give each its own id")
+			return fail.Input("phase %q is in it twice", ph.ID).Try("give each its own id")
 		}
 		ids[ph.ID] = true
 		// A probe that is asked for less than the phase says nothing about
@@ -327,7 +327,7 @@ func (s Suite) check() error {
 	seen := map[string]bool{}
 	for _, sc := range s.Scenarios {
 		if !identifier.MatchString(sc.ID) || seen[sc.ID] {
-			return fmt.Errorf("scenario %q is not usable or stands in it twice", sc.ID)
+			return fmt.Errorf("scenario %q is not usable or is in it twice", sc.ID)
 		}
 		if sc.Method == "" || !strings.HasPrefix(sc.Path, "/") {
 			return fmt.Errorf("scenario %q needs a method and a path that starts with /", sc.ID)
@@ -337,7 +337,7 @@ func (s Suite) check() error {
 	seen = map[string]bool{}
 	for _, c := range s.Candidates {
 		if !identifier.MatchString(c.ID) || seen[c.ID] || c.Image == "" {
-			return fmt.Errorf("candidate %q is not usable, has no image or stands in it twice", c.ID)
+			return fmt.Errorf("candidate %q is not usable, has no image or is in it twice", c.ID)
 		}
 		seen[c.ID] = true
 	}

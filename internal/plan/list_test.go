@@ -143,7 +143,7 @@ func TestBadMixes(t *testing.T) {
 		"a share of 0 for":                           {"write: 0.5, read: 0.5", "write: 0, read: 1"},
 		"a share of -1 for":                          {"write: 0.5, read: 0.5", "write: 2, read: -1"},
 		"has no shares":                              {"shares: {write: 0.5, read: 0.5}", "shares: {}"},
-		`"most" stands in it twice`:                  {"id: half", "id: most"},
+		`"most" is in it twice`:                  {"id: half", "id: most"},
 		"2 scenarios and the phase has 1 connection": {"connections: [9]", "connections: [1]"},
 		"2 scenarios and a target of 1/s":            {"half: 51", "half: 1"},
 		`for scenario "pay", which`:                  {"write: 0.5, read: 0.5", "write: 0.5, pay: 0.5"},

@@ -92,7 +92,7 @@ func (ph Phase) checkMixes() error {
 			return fail.Input("the id %q of a mix is not usable", m.ID).Try("write lower-case letters, digits, dots and dashes")
 		}
 		if ids[m.ID] {
-			return fail.Input("mix %q stands in it twice", m.ID).Try("give each its own id")
+			return fail.Input("mix %q is in it twice", m.ID).Try("give each its own id")
 		}
 		ids[m.ID] = true
 		if len(m.Shares) == 0 {

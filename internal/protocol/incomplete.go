@@ -24,7 +24,7 @@ func (e *Incomplete) Error() string {
 	fmt.Fprintf(&b, "%d of %d windows were not measured", e.Missing, e.Planned)
 	if e.Missing == 0 {
 		b.Reset()
-		b.WriteString("every window was measured, and not everything around them worked")
+		b.WriteString("every window was measured, but something around them failed")
 	}
 	if e.Ended {
 		fmt.Fprintf(&b, ", and the run ended because %d attempts at a block in a row broke off", MaxBroken)

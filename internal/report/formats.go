@@ -35,7 +35,7 @@ type Options struct {
 // Check refuses a format or a table that does not exist.
 func (o Options) Check() error {
 	if !slices.Contains(Formats, o.Format) {
-		return fail.Input("there is no report format %q", o.Format).Try("take from %s", strings.Join(Formats, ", "))
+		return fail.Input("unknown report format %q", o.Format).Try("take from %s", strings.Join(Formats, ", "))
 	}
 	if o.Table != "" && o.Format != "csv" {
 		return fail.Input("a single table is chosen for CSV only").Try("add %s or leave out %s", fail.Setting("format").To("csv"), fail.Setting("table"))

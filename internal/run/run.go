@@ -75,7 +75,7 @@ func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err e
 	was := st.Run()
 	for _, name := range slices.Sorted(maps.Keys(now.Images)) {
 		if old := was.Images[name]; old != now.Images[name] {
-			return fail.Input("run %s cannot be carried on: image %s was %s and is %s now, so its sources have changed", was.ID, name, old, now.Images[name]).Try("undo the change, or start a new run")
+			return fail.Input("run %s cannot be resumed: image %s was %s and is %s now, so its sources have changed", was.ID, name, old, now.Images[name]).Try("undo the change, or start a new run")
 		}
 	}
 	return b.measure(ctx, st, "resume")
@@ -116,7 +116,7 @@ func CheckAsked(o Options, was store.Run) error {
 		{"phases", set(phases), set(o.Selection.Phases)},
 	} {
 		if c.now != "" && c.now != c.was {
-			return fail.Input("run %s cannot be carried on: it was begun with %s %s, and %s is asked for", was.ID, c.setting, c.was, c.now).Try("leave out %s, or start a new run", fail.Setting(c.setting))
+			return fail.Input("run %s cannot be resumed: it was begun with %s %s, and %s is asked for", was.ID, c.setting, c.was, c.now).Try("leave out %s, or start a new run", fail.Setting(c.setting))
 		}
 	}
 	return nil

@@ -175,7 +175,7 @@ func Parse(name string, data []byte) ([]Claim, error) {
 	for text, v := range f.Printed {
 		k, err := figures.ParseKey(text)
 		if err == nil && (!(v >= 0) || math.IsInf(v, 0)) {
-			err = fmt.Errorf("%v cannot be a figure", v)
+			err = fmt.Errorf("%v is no figure", v)
 		}
 		if err == nil && unused[k] {
 			err = errors.New("it stands there twice")
@@ -194,7 +194,7 @@ func Parse(name string, data []byte) ([]Claim, error) {
 		}
 		for _, e := range list {
 			if seen[e.ID] {
-				return nil, fail.In(fail.At(name, c.Line), "claim %d: the id %q stands in the file twice", i+1, e.ID).Try("give one of them another")
+				return nil, fail.In(fail.At(name, c.Line), "claim %d: the id %q is in the file twice", i+1, e.ID).Try("give one of them another")
 			}
 			seen[e.ID] = true
 			e.printed = values
@@ -228,7 +228,7 @@ func (c claimSyntax) expand(room int) ([]Claim, error) {
 			return nil, fmt.Errorf("for %s has no values", name)
 		}
 		if !isName(name) {
-			return nil, fail.Input("%q cannot be a variable", name).Try("take letters")
+			return nil, fail.Input("%q is no name for a variable", name).Try("take letters")
 		}
 		if !strings.Contains(c.ID, "$"+name) {
 			return nil, fmt.Errorf("the id must hold $%s, or its claims have one id", name)
@@ -279,7 +279,7 @@ func (c claimSyntax) build(fill func(string) string) (Claim, error) {
 	claim := Claim{ID: fill(c.ID), Says: strings.TrimSpace(fill(c.Says)), Study: c.Study, Kind: c.Kind}
 	switch {
 	case claim.ID == "" || strings.ContainsAny(claim.ID, " \t\r\n$"):
-		return claim, fail.Input("%q cannot be an id", claim.ID).Try("take letters, digits and dashes")
+		return claim, fail.Input("%q is no id", claim.ID).Try("take letters, digits and dashes")
 	case claim.Says == "":
 		return claim, errors.New("says must hold a sentence")
 	case strings.Contains(claim.Says, "$"):
@@ -453,7 +453,7 @@ func (r ruleSyntax) parts(fill func(string) string, depth int) ([]Part, error) {
 			by = 1
 		}
 		if !(by >= 1) || math.IsInf(by, 0) {
-			return nil, fail.Input("an order by %v cannot be", by).Try("take a factor from 1")
+			return nil, fail.Input("an order by a factor of %v makes no sense", by).Try("take a factor from 1")
 		}
 		if len(r.Order.Values) < 2 {
 			return nil, errors.New("an order needs at least two values")
@@ -504,7 +504,7 @@ func (r ruleSyntax) parts(fill func(string) string, depth int) ([]Part, error) {
 
 func tolerance(t float64) error {
 	if !(t >= 0 && t < 1) {
-		return fail.Input("a tolerance of %v cannot be", t).Try("write 0.1 for 10 %%")
+		return fail.Input("a tolerance of %v makes no sense", t).Try("write 0.1 for 10 %%")
 	}
 	return nil
 }
@@ -517,7 +517,7 @@ func trim(v float64) string { return fmt.Sprint(math.Round(v*1e6) / 1e6) }
 func together(texts []string) ([][]string, error) {
 	const sep = "\x00"
 	if slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, sep) }) {
-		return nil, errors.New("a zero byte stands in the rule")
+		return nil, errors.New("the rule holds a zero byte")
 	}
 	rows, err := braces(strings.Join(texts, sep))
 	if err != nil {

@@ -56,7 +56,7 @@ func ParseExpr(s string) (Expr, error) {
 		}
 		if n, err := strconv.ParseFloat(f, 64); err == nil {
 			if !(n > 0) || math.IsInf(n, 0) {
-				return e, fail.Input("%q: the number %s cannot be", e.Text, f).Try("take one above zero")
+				return e, fail.Input("%q: the number %s makes no sense here", e.Text, f).Try("take one above zero")
 			}
 			e.factors = append(e.factors, factor{number: n, inverse: inverse})
 			continue

@@ -81,7 +81,7 @@ func Parse(name string, data []byte) (Study, error) {
 		}
 		for _, f := range list {
 			if seen[f.Key] {
-				return s, fail.In(name, "figures %d (%s): %s stands in the file twice", i+1, g.Source, f.Key).Try("take one out")
+				return s, fail.In(name, "figures %d (%s): %s is in the file twice", i+1, g.Source, f.Key).Try("take one out")
 			}
 			seen[f.Key] = true
 		}
@@ -164,7 +164,7 @@ func set(k *figures.Key, axis, value string) error {
 	case "cores", "rate", "connections":
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q cannot be a number of %s", value, axis)
+			return fmt.Errorf("%q is no number of %s", value, axis)
 		}
 		switch axis {
 		case "cores":
@@ -193,7 +193,7 @@ func number(v any) (float64, error) {
 		return 0, fmt.Errorf("%v is not a number", v)
 	}
 	if math.IsNaN(n) || math.IsInf(n, 0) || n < 0 {
-		return 0, fmt.Errorf("%v cannot be a figure", v)
+		return 0, fmt.Errorf("%v is no figure", v)
 	}
 	return n, nil
 }
@@ -291,7 +291,7 @@ func Open(name string) (*figures.Set, error) {
 		}
 		for _, f := range s.List() {
 			if other := from[f.Key]; other != "" {
-				return nil, fail.In(n, "%s stands in %s too", f.Key, other).Try("take one of them out")
+				return nil, fail.In(n, "%s is in %s too", f.Key, other).Try("take one of them out")
 			}
 			from[f.Key] = n
 		}

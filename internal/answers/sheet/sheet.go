@@ -51,7 +51,7 @@ var Formats = []string{"text", "md", "csv", "json"}
 // CheckFormat refuses a format that does not exist.
 func CheckFormat(format string) error {
 	if !slices.Contains(Formats, format) {
-		return fail.Input("there is no format %q", format).Try("take one of %s", strings.Join(Formats, ", "))
+		return fail.Input("unknown format %q", format).Try("take one of %s", strings.Join(Formats, ", "))
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (p Prices) check(name string) error {
 		i := p.Instances[id]
 		switch {
 		case id == "" || strings.ContainsAny(id, " \t\n"):
-			return bad("%q cannot be an instance type", id)
+			return bad("%q is no instance type", id)
 		case i.Cores < 1 || i.Cores > 4096:
 			return bad("%s: cores must be a number from 1", id)
 		case i.VCPUs < i.Cores:
@@ -109,19 +109,19 @@ func (p Prices) check(name string) error {
 		}
 		for region, price := range i.PerHour {
 			if !(price > 0) || math.IsInf(price, 0) || price > 1e6 {
-				return bad("%s: the price %v in %s cannot be", id, price, region)
+				return bad("%s: the price %v in %s makes no sense", id, price, region)
 			}
 		}
 	}
 	for region, d := range p.Disks {
 		for _, v := range []float64{d.GiBMonth, d.IOPSMonth, d.MiBSMonth} {
 			if !(v > 0) || v > 1e3 {
-				return bad("disks: the price %v in %s cannot be; gib_month, iops_month and mib_s_month must be above zero", v, region)
+				return bad("disks: the price %v in %s makes no sense; gib_month, iops_month and mib_s_month must be above zero", v, region)
 			}
 		}
 	}
 	if v := p.AddressPerHour; !(v >= 0) || v > 1e3 {
-		return bad("address_per_hour: the price %v cannot be", v)
+		return bad("address_per_hour: the price %v makes no sense", v)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func ParseMix(s string) (map[string]float64, error) {
 			return nil, fail.Input("mix %q: %q is not a scenario with its share", s, part).Try("%s", form)
 		}
 		if _, twice := mix[name]; twice {
-			return nil, fail.Input("mix %q: %s stands in it twice", s, name).Try("add its shares up")
+			return nil, fail.Input("mix %q: %s is in it twice", s, name).Try("add its shares up")
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {

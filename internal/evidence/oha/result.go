@@ -145,7 +145,7 @@ func parse(name string, data []byte, remedy string) (Result, error) {
 		Percentiles: make(map[string]float64, len(f.Percentiles)),
 	}
 	if !possible(&r.Seconds) {
-		return bad("the load generator ran for %v seconds, which cannot be (summary.total)", r.Seconds)
+		return bad("the load generator ran for %v seconds, which is impossible (summary.total)", r.Seconds)
 	}
 	for status, n := range f.Statuses {
 		code, err := strconv.Atoi(status)
@@ -174,7 +174,7 @@ func parse(name string, data []byte, remedy string) (Result, error) {
 			continue
 		}
 		if !possible(s) {
-			return bad("a latency of %v seconds cannot be (%s)", *s, p)
+			return bad("a latency of %v seconds is impossible (%s)", *s, p)
 		}
 		r.Percentiles[p] = *s * 1000
 		known = append(known, percentile{p, v, *s})
@@ -187,7 +187,7 @@ func parse(name string, data []byte, remedy string) (Result, error) {
 	}
 	for name, v := range map[string]*float64{"average": f.Summary.Average, "slowest": f.Summary.Slowest} {
 		if !possible(v) {
-			return bad("a latency of %v seconds cannot be (summary.%s)", *v, name)
+			return bad("a latency of %v seconds is impossible (summary.%s)", *v, name)
 		}
 	}
 	if r.Answered > 0 {

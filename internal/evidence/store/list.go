@@ -119,7 +119,7 @@ func List(results string) ([]Summary, error) {
 // a run, the beginning of one that is unique, "latest", or a path.
 func Find(results, arg string) (string, error) {
 	if arg == "" {
-		return "", fail.Input("no run was named").Try("%s lists the runs, and latest names the newest", fail.Call("ls"))
+		return "", fail.Input("no run given").Try("%s lists the runs, and latest names the newest", fail.Call("ls"))
 	}
 	if arg == latest {
 		return newest(results)
@@ -147,7 +147,7 @@ func Find(results, arg string) (string, error) {
 		case 0:
 			return "", fail.Input("there is no run %q in %s", arg, results).Try("%s lists the runs", fail.Call("ls"))
 		}
-		return "", fail.Input("%q is the beginning of %d runs (%s)", arg, len(hits), strings.Join(hits[:min(len(hits), 4)], ", ")).Try("type more of it")
+		return "", fail.Input("%q is the beginning of %d runs (%s)", arg, len(hits), strings.Join(hits[:min(len(hits), 4)], ", ")).Try("type more of the id")
 	}
 	if !isDir(arg) {
 		return "", fail.In(arg, "there is no such results folder").Try("%s lists the runs", fail.Call("ls"))
@@ -213,7 +213,7 @@ func (s *Store) CheckResume(now Run) error {
 			return err
 		}
 		if place != "" {
-			return fail.Input("run %s cannot be carried on: %s was %s and is %s now", was.ID, place, a, b).Try("undo the change, or start a new run")
+			return fail.Input("run %s cannot be resumed: %s was %s and is %s now", was.ID, place, a, b).Try("undo the change, or start a new run")
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 // at which run.json appears in it.
 func Create(results string, run Run) (*Store, error) {
 	if !idPattern.MatchString(run.ID) || run.ID == latest {
-		return nil, fail.Input("%q cannot be the id of a run", run.ID).Try("take letters, digits, dots, dashes and underscores")
+		return nil, fail.Input("%q is no id for a run", run.ID).Try("take letters, digits, dots, dashes and underscores")
 	}
 	run.Version, run.Blocks = Version, run.List().Blocks
 	if err := os.MkdirAll(results, 0o777); err != nil {
@@ -412,7 +412,7 @@ func readRun(dir string) (Run, error) {
 		return Run{}, fail.In(dir, "nothing has been measured in this run yet, it only has machines").Try("%s says how it stands", fail.Call("cloud status", filepath.Base(dir)))
 	}
 	if errors.Is(err, fs.ErrNotExist) && IsRun(dir) {
-		return Run{}, fail.In(dir, "%s is missing in this results folder, and without it the log beside it cannot be read", RunFile).Try("restore it from a copy")
+		return Run{}, fail.In(dir, "%s is missing in this results folder, so its log cannot be read", RunFile).Try("restore it from a copy")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Run{}, fail.In(dir, "this is not a results folder, there is no %s in it", RunFile).Try("%s lists the runs", fail.Call("ls"))

@@ -157,7 +157,7 @@ func TestCreateTwiceIsRefused(t *testing.T) {
 	wantInput(t, err, "a1", "exists")
 	for _, id := range []string{"", "latest", "../x", "a/b", ".hidden", "-x"} {
 		_, err := Create(t.TempDir(), sampleRun(id))
-		wantInput(t, err, "id of a run")
+		wantInput(t, err, "no id for a run")
 	}
 }
 

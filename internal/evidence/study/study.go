@@ -495,7 +495,7 @@ func (m meta) check(file string) error {
 	}
 	for _, v := range list {
 		if v.n < 0 || v.n > v.atMost {
-			return fail.In(file, "%s is %d and has to be from 0 to %d", v.key, v.n, v.atMost).Try("copy the file again, or correct it")
+			return fail.In(file, "%s is %d and must be from 0 to %d", v.key, v.n, v.atMost).Try("copy the file again, or correct it")
 		}
 	}
 	return nil

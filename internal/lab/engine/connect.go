@@ -280,7 +280,7 @@ func fromURL(given, source string, o Options) (endpoint, error) {
 	tls := tlsOptions(o)
 	host, err := opts.ParseHost(tls != nil, given)
 	if err != nil {
-		return bad("is none that Docker knows")
+		return bad("is not one that Docker accepts")
 	}
 	ep := endpoint{host: host, source: source, contact: &contact{}}
 	full := dockercontext.Endpoint{EndpointMeta: dockercontext.EndpointMeta{Host: host}}

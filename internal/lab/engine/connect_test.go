@@ -67,7 +67,7 @@ func TestResolve(t *testing.T) {
 		{name: "unknown context", opts: Options{Getenv: env("DOCKER_CONFIG", dir, "DOCKER_CONTEXT", "moon")}, err: `the Docker context "moon" (from DOCKER_CONTEXT) does not exist; known are default, desk`},
 		{name: "unknown current context", opts: Options{Getenv: env("DOCKER_CONFIG", dockerConfig(t, "gone", "desk", "unix:///x"))}, err: `"gone" (from its config.json) does not exist`},
 		{name: "no scheme", opts: Options{Getenv: env("DOCKER_HOST", "/var/run/docker.sock")}, err: "is a path and has no scheme"},
-		{name: "an unknown scheme", opts: Options{Getenv: env("DOCKER_HOST", "http://x")}, err: "is none that Docker knows"},
+		{name: "an unknown scheme", opts: Options{Getenv: env("DOCKER_HOST", "http://x")}, err: "is not one that Docker accepts"},
 		{name: "a descriptor", opts: Options{Getenv: env("DOCKER_HOST", "fd://3")}, err: "has an unknown scheme"},
 		{name: "blanks around it", opts: Options{Getenv: env("DOCKER_HOST", " unix:///run/x.sock\n")}, host: "unix:///run/x.sock", source: "DOCKER_HOST"},
 		{name: "no port", opts: Options{Getenv: env("DOCKER_HOST", "tcp://127.0.0.1")}, host: "tcp://127.0.0.1:2375", source: "DOCKER_HOST"},
@@ -75,7 +75,7 @@ func TestResolve(t *testing.T) {
 		{name: "blanks alone", opts: Options{Getenv: env("DOCKER_HOST", "  ", "DOCKER_CONTEXT", "desk", "DOCKER_CONFIG", dir)}, host: "unix:///var/run/docker.sock", source: "default"},
 		{name: "certificates without TLS", opts: Options{Getenv: env("DOCKER_HOST", "tcp://1.2.3.4:2375", "DOCKER_CERT_PATH", dir)}, host: "tcp://1.2.3.4:2375", source: "DOCKER_HOST"},
 		{name: "TLS and no host", opts: Options{Getenv: env("DOCKER_TLS_VERIFY", "1", "DOCKER_CERT_PATH", dir, "DOCKER_CONFIG", t.TempDir())}, err: "TLS is asked for to tcp://localhost:2376"},
-		{name: "not a URL", opts: Options{Getenv: env("DOCKER_HOST", "tcp://[::1")}, err: "is none that Docker knows"},
+		{name: "not a URL", opts: Options{Getenv: env("DOCKER_HOST", "tcp://[::1")}, err: "is not one that Docker accepts"},
 		{name: "ssh with a password", opts: Options{Getenv: env("DOCKER_HOST", "ssh://me:secret@far")}, err: "is not an ssh destination"},
 		{name: "TLS without files", opts: Options{Getenv: env("DOCKER_HOST", "tcp://1.2.3.4:2376", "DOCKER_TLS_VERIFY", "1", "DOCKER_CERT_PATH", dir)}, err: "set DOCKER_CERT_PATH"},
 	}

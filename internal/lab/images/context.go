@@ -144,7 +144,17 @@ func readFile(p, name string) (file, error) {
 	if err != nil {
 		return file{}, err
 	}
-	return file{name: name, data: data}, nil
+	return file{name: name, data: lineFeeds(data)}, nil
+}
+
+// lineFeeds ends the lines of a text as Linux does: a checkout or an archive may
+// have been made where they end otherwise, and a shell takes the rest of the
+// ending for a part of the line.
+func lineFeeds(data []byte) []byte {
+	if bytes.IndexByte(data, 0) >= 0 {
+		return data // no text
+	}
+	return bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 }
 
 func missing(err error, p string) error {

@@ -431,3 +431,20 @@ func TestGoCandidateIsTestedWithTheVersionsOfItsImage(t *testing.T) {
 		}
 	}
 }
+
+// TestLineFeeds: sources with the line endings of another system make the same
+// image, and what is no text stays as it is.
+func TestLineFeeds(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.sh": "#!/bin/sh\r\necho\r\n", "b.bin": "\x00\r\n", "c.sh": "#!/bin/sh\necho \r\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"a.sh": "#!/bin/sh\necho\n", "b.bin": "\x00\r\n", "c.sh": "#!/bin/sh\necho \n"} {
+		f, err := readFile(filepath.Join(dir, name), name)
+		if err != nil || string(f.data) != want {
+			t.Errorf("%s: %q, %v", name, f.data, err)
+		}
+	}
+}

@@ -65,7 +65,7 @@ type Result struct {
 func (t *Tool) Prepare(ctx context.Context, run Run) (Result, error) {
 	say := serially(run.Say)
 	if len(run.Machines.Machines) == 0 {
-		return Result{}, errors.New("preparing the machines: there are none")
+		return Result{}, errors.New("there are no machines to prepare")
 	}
 	playbook, err := filepath.Abs(run.Playbook)
 	if err != nil {

@@ -117,12 +117,12 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("a helper that fails", func(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\ncredential_process = /bin/sh -c \"exit 3\"\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
-		sentence(t, err, "cannot be had", "credential_process", "exit status 3")
+		sentence(t, err, "do not work", "credential_process", "exit status 3")
 	})
 	t.Run("a file of a token that is missing", func(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nweb_identity_token_file = /nonexistent/token\n")
 		_, err := Open(t.Context(), Options{Profile: "work"})
-		sentence(t, err, "cannot be had", "/nonexistent/token", "no such file")
+		sentence(t, err, "do not work", "/nonexistent/token", "no such file")
 	})
 	t.Run("a role that is refused", func(t *testing.T) {
 		alone(t, "[profile work]\nregion = eu-west-1\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = base\n[profile base]\naws_access_key_id = AKID\naws_secret_access_key = SECRET\n")
@@ -133,7 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 		defer srv.Close()
 		t.Setenv("AWS_ENDPOINT_URL_STS", srv.URL)
 		_, err := Open(t.Context(), Options{Profile: "work"})
-		sentence(t, err, "cannot be had: sts AssumeRole: AccessDenied: User: arn:aws:iam::123456789012:user/dev is not authorized")
+		sentence(t, err, "do not work: sts AssumeRole: AccessDenied: User: arn:aws:iam::123456789012:user/dev is not authorized")
 	})
 	t.Run("a key that was copied with more", func(t *testing.T) {
 		for id, want := range map[string]string{"AKID\n": "access key ID (from EnvConfigCredentials) holds the character U+000A", " AKID": "U+0020", "AK\u00a0ID": "U+00A0", "AK\x00ID": "U+0000"} {

@@ -253,7 +253,7 @@ func unusable(err error) error {
 	if r := []rune(text); len(r) > maxCause {
 		text = string(r[:maxCause]) + "…"
 	}
-	return fail.Input("the AWS credentials that are configured cannot be had: %s", text).Try("correct that, or name another profile with %s or AWS_PROFILE", fail.Setting("aws-profile"))
+	return fail.Input("the configured AWS credentials do not work: %s", text).Try("correct that, or name another profile with %s or AWS_PROFILE", fail.Setting("aws-profile"))
 }
 
 // maxCause is how many characters of an error of the SDK are repeated.

@@ -193,7 +193,7 @@ func (c *Client) types(ctx context.Context, r Request) (map[string]Type, error) 
 		case t.Arch == "":
 			return nil, fail.Input("the instance type %s of role %s has the architecture %s", m.Type, m.Role, joined(t.architectures)).Try("take one of arm64 or x86_64")
 		case t.Threads > 1 && !slices.Contains(t.validThreads, 1):
-			return nil, fail.Input("the instance type %s of role %s cannot run one thread per core, so that a core would not mean a core", m.Type, m.Role).Try("take another type, such as c7i.2xlarge")
+			return nil, fail.Input("the instance type %s of role %s cannot run one thread per core, so its cores would be threads", m.Type, m.Role).Try("take another type, such as c7i.2xlarge")
 		case r.Grouped && !slices.Contains(t.placement, types.PlacementGroupStrategyCluster):
 			return nil, fail.Input("the instance type %s of role %s cannot be in a cluster placement group", m.Type, m.Role).Try("take another type, or write cloud.placement_group: false")
 		case m.Cores > t.Cores:

@@ -81,7 +81,7 @@ func Find(ctx context.Context, o Options) (*Binary, error) {
 		}
 	}
 	for _, reason := range old {
-		o.Say("%s, which will not do: percore needs %s or newer", reason, Minimum)
+		o.Say("%s, which is too old or does not work; percore needs %s or newer", reason, Minimum)
 	}
 	if o.CacheDir != "" {
 		if b, err := o.inspect(ctx, o.installed()); err == nil && b.suffices() {

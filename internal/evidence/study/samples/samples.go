@@ -81,7 +81,7 @@ func ParseWindow(name string, data []byte, seconds float64) (Series, error) {
 		return s, err
 	}
 	if span := float64(s.End-s.Start) / 1e9; span < seconds-slack {
-		return s, fail.In(name, "the samples span %.1f s and the load generator ran for %.1f s, so a part of the window is missing from the counters", span, seconds).Try("%s", remedy)
+		return s, fail.In(name, "the samples span %.1f s and the load generator ran for %.1f s, so the counters lack a part of the window", span, seconds).Try("%s", remedy)
 	}
 	return s, nil
 }
