@@ -235,7 +235,7 @@ func TestFoldersNearARun(t *testing.T) {
 		}
 	}
 	for dir, want := range map[string]string{
-		filepath.Join(studyFolder, "results"): "pass " + filepath.Join(studyFolder, "results", stamp) + " instead",
+		filepath.Join(studyFolder, "results"): "pass " + stamp + " instead",
 		results:                               "pass " + filepath.Join(results, id) + " instead",
 		t.TempDir():                           "there is no run.json in it",
 	} {
