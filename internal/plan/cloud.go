@@ -92,7 +92,7 @@ var (
 func IsRegion(name string) bool { return regionName.MatchString(name) }
 
 func (p Profile) checkCloud() error {
-	if p.Load.Count < 0 || p.Load.Count > maxLoadHosts {
+	if p.Load.Count < 1 || p.Load.Count > maxLoadHosts {
 		return fail.Input("load.count is %d", p.Load.Count).Try("write 1 to %d", maxLoadHosts)
 	}
 	if p.Cloud == nil {

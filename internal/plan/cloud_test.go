@@ -66,6 +66,8 @@ func TestBadCloudProfiles(t *testing.T) {
 		{"aws-graviton", "iops: 6000", "iops: 30000", "iops is 30000; write 3000 to 16000 for 40 GiB"},
 		{"aws-graviton", "throughput_mib: 250", "throughput_mib: 2000", "throughput_mib is 2000; write 125 to 1000"},
 		{"aws-graviton", "cloud:", "load: {count: 99}\ncloud:", "load.count is 99"},
+		{"aws-graviton", "cloud:", "load: {count: 0}\ncloud:", "load.count is 0"},
+		{"m4pro", "flavour: auto", "flavour: auto\nload: {count: 0}", "load.count is 0"},
 		{"aws-graviton", "lifetime: 4h", "hosts: [{role: app, ssh: a}]", "are for provider hosts"},
 		{"m4pro", "flavour: auto", "flavour: auto\nload: {count: 2}", "no cloud section"},
 		{"hosts", "provider: hosts", "provider: hosts\n  region: eu-central-1", "are for provider aws"},

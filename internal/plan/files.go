@@ -49,7 +49,7 @@ func FindProfile(root, nameOrFile string) (Profile, error) {
 	if err != nil {
 		return Profile{}, err
 	}
-	var p Profile
+	p := Profile{Load: Generators{Count: 1}} // so that a 0 shows that is written
 	if err := readYAML(path, &p); err != nil {
 		return Profile{}, err
 	}

@@ -22,7 +22,7 @@ type Profile struct {
 
 // Generators says over how many load hosts a target is spread.
 type Generators struct {
-	Count int `yaml:"count,omitempty" json:"count,omitempty"` // 0 means one
+	Count int `yaml:"count,omitempty" json:"count,omitempty"` // 0, which no file may say, means one
 }
 
 // Provider says who the machines of a cloud lab come from.

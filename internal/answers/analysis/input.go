@@ -34,6 +34,9 @@ type BrokenBlock struct {
 func FromStore(s *store.Store) Input {
 	h := s.History()
 	in := Input{Run: s.Run(), State: s.Summary().State}
+	if note := h.Twice(); note != "" {
+		in.Notes = append(in.Notes, note)
+	}
 	for _, e := range h.Events {
 		switch e.Type {
 		case store.EventWindow:

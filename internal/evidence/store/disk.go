@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,10 +12,10 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"github.com/percore/percore/internal/base/fail"
-	"github.com/percore/percore/internal/base/outfile"
 )
 
 // latest is the link to the newest run.
@@ -41,32 +42,43 @@ func diskError(doing, name string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, name, cause)
 }
 
-// writeTemp writes data to a new file beside name and syncs it.
-func writeTemp(name string, data []byte) (tmp string, err error) {
-	f, err := outfile.Temp(name, 0o666)
+// pending writes data to a new file beside name, which has the mode that the
+// umask leaves of 0666, and syncs it.
+func pending(name string, data []byte) (*renameio.PendingFile, error) {
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)), renameio.WithPermissions(0o666))
 	if err != nil {
-		return "", diskError("writing", name, err)
+		return nil, diskError("writing", name, err)
 	}
-	_, err = f.Write(data)
-	if err == nil {
+	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
 	}
-	err = errors.Join(err, f.Close())
 	if err != nil {
-		os.Remove(f.Name())
-		return "", diskError("writing", name, err)
+		return nil, diskError("writing", name, errors.Join(err, f.Cleanup()))
 	}
-	return f.Name(), nil
+	return f, nil
+}
+
+// replace makes a file appear whole under a name, in place of what has it.
+func replace(name string, data []byte) error {
+	f, err := pending(name, data)
+	if err != nil {
+		return err
+	}
+	if err := f.CloseAtomicallyReplace(); err != nil {
+		return diskError("writing", name, errors.Join(err, f.Cleanup()))
+	}
+	syncDir(filepath.Dir(name))
+	return nil
 }
 
 // writeNew makes a file appear whole under a name that must be free.
 func writeNew(name string, data []byte) error {
-	tmp, err := writeTemp(name, data)
+	tmp, err := pending(name, data)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp)
-	err = os.Link(tmp, name)
+	defer func() { _ = tmp.Cleanup() }() // of a file that was renamed nothing is left
+	err = os.Link(tmp.Name(), name)
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrExist):
@@ -81,7 +93,7 @@ func writeNew(name string, data []byte) error {
 			return diskError("writing", name, err)
 		}
 		f.Close()
-		if err := os.Rename(tmp, name); err != nil {
+		if err := tmp.CloseAtomicallyReplace(); err != nil {
 			return diskError("writing", name, err)
 		}
 	default:
@@ -120,54 +132,33 @@ func pointLatest(results, id string) {
 // lockExclusive takes the lock file for this process. The lock ends with the
 // process, however it ends. A reader looks at the lock for an instant, so it is
 // tried for a moment before it is refused.
-func lockExclusive(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, diskError("opening", name, err)
-	}
-	for try := 0; ; try++ {
-		err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || try == 10 {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+func lockExclusive(name string) (*flock.Flock, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	lock := flock.New(name, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(0o666))
+	_, err := lock.TryLockContext(ctx, 20*time.Millisecond)
+	if errors.Is(err, context.DeadlineExceeded) {
 		who := ""
 		if data, err := os.ReadFile(name); err == nil {
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
 				who = fmt.Sprintf(" (process %d)", pid)
 			}
 		}
-		f.Close()
 		return nil, fail.In(filepath.Dir(name), "another percore%s is measuring into this run", who).Try("wait for it to end or stop it")
 	}
 	if err != nil {
-		f.Close()
 		return nil, diskError("locking", name, err)
 	}
-	// Only for the sentence above.
-	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
-	return f, nil
+	_ = os.WriteFile(name, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o666) // only for the sentence above
+	return lock, nil
 }
 
 // locked reports whether a process holds the lock of a results folder.
 func locked(dir string) bool {
-	f, err := os.Open(filepath.Join(dir, lockFile))
-	if err != nil {
-		return false
+	lock := flock.New(filepath.Join(dir, lockFile), flock.SetFlag(os.O_RDONLY))
+	free, err := lock.TryRLock()
+	if err == nil && free {
+		_ = lock.Close()
 	}
-	defer f.Close()
-	return errors.Is(flock(f, unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return err == nil && !free
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +34,32 @@ type History struct {
 	last   map[string]int   // Window.Key -> highest attempt number
 	lost   map[string]bool  // raw files that were given up
 	end    int64            // offset behind the last whole line
+	tail   string           // digest of the last line, "" of an empty log
+
+	chained bool              // whether lines have digests of the line before
+	broken  []int             // lines that do not follow the line before them
+	twice   int               // lines that are there again, and were left out
+	seen    map[[32]byte]bool // digests of the lines, while the log is read
+}
+
+// follow takes a line into the chain. It is false for a line that is there
+// already: a log that was copied twice holds each event once.
+func (h *History) follow(text []byte, e Event, line int) bool {
+	sum := sha256.Sum256(bytes.TrimRight(text, "\r\n"))
+	if h.seen[sum] {
+		h.twice++
+		return false
+	}
+	if h.seen == nil {
+		h.seen = map[[32]byte]bool{}
+	}
+	h.seen[sum] = true
+	if e.Prev != h.tail && (e.Prev != "" || h.chained) {
+		h.broken = append(h.broken, line)
+	}
+	h.chained = h.chained || e.Prev != ""
+	h.tail = hex.EncodeToString(sum[:])
+	return true
 }
 
 func (h *History) add(e Event) {
@@ -75,6 +103,15 @@ func (h History) Attempts(w plan.Window) []WindowResult {
 	return all
 }
 
+// Twice is a note on lines that are in the log more than once and count once;
+// empty where there are none.
+func (h History) Twice() string {
+	if h.twice == 0 {
+		return ""
+	}
+	return fmt.Sprintf("lines of the log that are in it already were left out (%d)", h.twice)
+}
+
 // State says how a run stands by its log alone: complete, failed, or
 // interrupted when it has not ended since it was last started.
 func (h History) State() string {
@@ -113,8 +150,8 @@ func readEvents(name string) (History, error) {
 	return parseEvents(name, f)
 }
 
-func parseEvents(name string, r io.Reader) (History, error) {
-	var h History
+func parseEvents(name string, r io.Reader) (h History, err error) {
+	defer func() { h.seen = nil }()
 	var offset int64
 	// The first line that could not be read since the last one that could.
 	var bad struct {
@@ -141,12 +178,12 @@ func parseEvents(name string, r io.Reader) (History, error) {
 				problem = errors.New("cut off") // half a repair: the next one does it again
 			}
 			switch {
-			case problem == nil && bad.err != nil && !(e.Type == EventTorn && tornAt(e, bad.offset, offset)):
+			case problem == nil && bad.err != nil && !(e.Type == EventTorn && accountsFor(e, offset-bad.offset)):
 				return h, corrupt()
 			case problem == nil:
 				bad.err = nil
 				h.end = offset + int64(len(text))
-				if e.Type != EventTorn {
+				if h.follow(text, e, line) && e.Type != EventTorn {
 					h.add(e)
 				}
 			case bad.err == nil:
@@ -206,16 +243,18 @@ func parseEvent(text []byte) (Event, error) {
 	return e, nil
 }
 
-// tornAt reports whether the event accounts for the bytes from one offset to
-// another.
-func tornAt(e Event, from, to int64) bool {
+// accountsFor reports whether the event says that a line of so many bytes was cut
+// off. Where in the file they are may have changed: lines before them may be
+// missing, or all may be there twice.
+func accountsFor(e Event, bytes int64) bool {
 	var t torn
-	return json.Unmarshal(e.Data, &t) == nil && t.Offset == from && t.Offset+t.Bytes == to
+	return json.Unmarshal(e.Data, &t) == nil && t.Bytes == bytes
 }
 
 // repair starts a new line behind the remains of one that a kill cut off, and
 // says so in it. The remains stay where they are.
-func repair(events *os.File, end int64) error {
+func repair(events *os.File, h *History) error {
+	end := h.end
 	name := events.Name()
 	info, err := events.Stat()
 	if err != nil {
@@ -234,7 +273,7 @@ func repair(events *os.File, end int64) error {
 		}
 		last = b[0]
 	}
-	missing, err := repairs(info.Size(), end, last)
+	missing, tail, err := repairs(info.Size(), *h, last)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -244,29 +283,32 @@ func repair(events *os.File, end int64) error {
 	if err := events.Sync(); err != nil {
 		return diskError("appending to", name, err)
 	}
+	h.chained, h.tail = h.chained || tail != h.tail && h.tail != "", tail
 	return nil
 }
 
 // repairs is what a log of a size lacks behind its last whole line, which ends
 // at the offset end with the byte last: nothing, that line's own end, or the
-// line that accounts for the remains of another.
-func repairs(size, end int64, last byte) ([]byte, error) {
+// line that accounts for the remains of another; tail is the digest of what is the
+// last line then.
+func repairs(size int64, h History, last byte) (missing []byte, tail string, err error) {
+	end := h.end
 	if size == end {
 		if last != '\n' {
-			return []byte{'\n'}, nil
+			return []byte{'\n'}, h.tail, nil
 		}
-		return nil, nil
+		return nil, h.tail, nil
 	}
 	data, err := json.Marshal(torn{Offset: end, Bytes: size + 1 - end})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	line, err := json.Marshal(Event{
 		Time: time.Now().UTC(), Type: EventTorn, Data: data,
-		Message: "the line before was cut off when percore was killed while writing it",
+		Message: "the line before was cut off when percore was killed while writing it", Prev: h.tail,
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return append(append([]byte{'\n'}, line...), '\n'), nil
+	return append(append([]byte{'\n'}, line...), '\n'), digestOf(line), nil
 }

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/outfile"
 )
@@ -40,9 +42,9 @@ type Store struct {
 	mu      sync.Mutex
 	run     Run
 	history History
-	events  *os.File // for append, nil unless locked
-	lock    *os.File // nil unless locked
-	size    int64    // of events.jsonl, while locked
+	events  *os.File     // for append, nil unless locked
+	lock    *flock.Flock // nil unless locked
+	size    int64        // of events.jsonl, while locked
 }
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -225,7 +227,7 @@ func (s *Store) Lock() error {
 	if err != nil {
 		return diskError("opening", name, err)
 	}
-	if err := repair(events, h.end); err != nil {
+	if err := repair(events, &h); err != nil {
 		events.Close()
 		return err
 	}
@@ -281,23 +283,13 @@ func (s *Store) SaveRun(run Run) error {
 	return nil
 }
 
-// writeRun writes run.json under a temporary name and renames it.
+// writeRun replaces run.json.
 func (s *Store) writeRun(run Run) error {
 	data, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", RunFile, err)
 	}
-	name := filepath.Join(s.dir, RunFile)
-	tmp, err := writeTemp(name, append(data, '\n'))
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, name); err != nil {
-		os.Remove(tmp)
-		return diskError("writing", name, err)
-	}
-	syncDir(s.dir)
-	return nil
+	return replace(filepath.Join(s.dir, RunFile), append(data, '\n'))
 }
 
 // Append adds one event to the log: one line, on disk when Append returns. An
@@ -317,11 +309,13 @@ func (s *Store) Append(e Event) error {
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}
+	e.Prev = s.history.tail
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("%s: writing an event of type %s: %w", s.dir, e.Type, err)
 	}
 	name := filepath.Join(s.dir, EventsFile)
+	tail := digestOf(line)
 	line = append(line, '\n')
 	if n, err := s.events.Write(line); err != nil {
 		if n > 0 {
@@ -335,6 +329,7 @@ func (s *Store) Append(e Event) error {
 		return diskError("appending to", name, err)
 	}
 	s.size += int64(len(line))
+	s.history.tail, s.history.chained = tail, s.history.chained || e.Prev != ""
 	s.history.add(e)
 	return nil
 }

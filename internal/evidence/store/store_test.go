@@ -600,13 +600,16 @@ func FuzzEvents(f *testing.F) {
 		if h.end > 0 {
 			last = data[h.end-1]
 		}
-		missing, err := repairs(int64(len(data)), h.end, last)
+		missing, tail, err := repairs(int64(len(data)), h, last)
 		if err != nil {
 			t.Fatal(err)
 		}
 		again, err := parseEvents("fuzz", bytes.NewReader(append(bytes.Clone(data), missing...)))
 		if err != nil || len(again.Events) != len(h.Events) {
 			t.Fatalf("after a repair: %d of %d events, %v", len(again.Events), len(h.Events), err)
+		}
+		if again.tail != tail || len(again.broken) != len(h.broken) {
+			t.Fatalf("a repair breaks the chain: %v, %v", h.broken, again.broken)
 		}
 	})
 }

@@ -117,6 +117,10 @@ type Event struct {
 	Message string          `json:"message,omitempty"`
 	Error   string          `json:"error,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
+	// Prev is the SHA-256 digest of the line before, without its end, in
+	// hexadecimal: a chain in which a line that is missing shows. The first line of
+	// a log has none, nor has any line that was written before there were chains.
+	Prev string `json:"prev,omitempty"`
 }
 
 // Import is the data of an EventImported.

@@ -261,7 +261,8 @@ func leftover(name string) string {
 	return "this file is not one of percore's, and nothing rests on it"
 }
 
-// VerifyLog reports events without which the log of a run cannot be whole: its
+// VerifyLog reports lines that do not follow the one before them, lines that are
+// there twice, and events without which the log of a run cannot be whole: its
 // beginning, and the contract check of every candidate that was measured.
 func (s *Store) VerifyLog() []Problem {
 	events := s.Events()
@@ -271,7 +272,14 @@ func (s *Store) VerifyLog() []Problem {
 		}
 		return nil
 	}
+	h := s.History()
 	var problems []Problem
+	for _, line := range h.broken {
+		problems = append(problems, Problem{EventsFile, fmt.Sprintf("line %d does not follow the line before it: lines between them are missing, or one of them was changed", line), true})
+	}
+	if h.twice > 0 {
+		problems = append(problems, Problem{EventsFile, h.Twice(), false})
+	}
 	imported := slices.ContainsFunc(events, func(e Event) bool { return e.Type == EventImported })
 	checked, named := map[string]bool{}, map[string]bool{}
 	if t := events[0].Type; t != EventRunStarted && t != EventImported {

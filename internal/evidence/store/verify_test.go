@@ -218,10 +218,12 @@ func TestVerifyLog(t *testing.T) {
 	}
 	lines := bytes.SplitAfter(whole, []byte("\n"))
 	for want, log := range map[string][]byte{
-		"":                                  whole,
-		"first lines are lost":              bytes.Join(lines[1:], nil),
-		"contract check of go is not":       append(bytes.Clone(lines[0]), bytes.Join(lines[2:], nil)...),
-		"first lines are lost, contract of": bytes.Join(lines[2:], nil),
+		"": whole,
+		"line 1 does not follow, first lines are lost":              bytes.Join(lines[1:], nil),
+		"line 2 does not follow, contract check of go is not":       append(bytes.Clone(lines[0]), bytes.Join(lines[2:], nil)...),
+		"line 1 does not follow, first lines are lost, contract of": bytes.Join(lines[2:], nil),
+		"left out (4)": append(bytes.Clone(whole), whole...),
+		"left out (1)": append(bytes.Clone(whole), lines[1]...),
 	} {
 		if err := os.WriteFile(name, log, 0o644); err != nil {
 			t.Fatal(err)
