@@ -41,7 +41,7 @@ func (f *runFlags) measured(cmd *cobra.Command) {
 	flags.StringVar(&f.preset, "preset", "auto", "what is measured and for how long: auto, smoke, quick, full or a `FILE`")
 	flags.StringVar(&f.scenarios, "scenarios", "", "scenarios, separated by `commas` (default: all)")
 	flags.StringVar(&f.phases, "phases", "", "phases, separated by `commas` (default: all)")
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of the candidates' order (default: drawn and recorded)")
+	flags.Var((*whole)(&f.seed), "seed", "seed of the candidates' order (default: drawn and recorded)")
 }
 
 // localLabs are the labs on this machine's engine.
