@@ -123,7 +123,9 @@ type answer struct {
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Fprintf(a.stdout, "%s [y/N] ", question)
+	if _, err := fmt.Fprintf(a.stdout, "%s [y/N] ", question); err != nil {
+		return false, fmt.Errorf("asking: %w", err) // nobody sees the question
+	}
 	if a.answer == nil { // else a question before was not answered, and its reader still waits
 		in, out := a.stdin, make(chan answer, 1)
 		if in == nil {

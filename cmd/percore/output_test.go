@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -55,6 +56,11 @@ func TestReaderGone(t *testing.T) {
 	code := execute(ctx, []string{"ls", "--root", "../..", "--results", t.TempDir()}, &output{File: w, gone: gone}, &errs)
 	if code != codeUnread || errs.Len() > 0 || ctx.Err() == nil {
 		t.Errorf("exit code %d, context %v, said %q", code, ctx.Err(), errs.String())
+	}
+	// A question that nobody sees is not waited for.
+	a := &app{stdout: &output{File: w}, stdin: os.Stdin}
+	if yes, err := a.confirm(t.Context(), "Now?"); yes || !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("asked nobody: %v, %v", yes, err)
 	}
 	o := &output{File: w}
 	if n, err := o.ReadFrom(strings.NewReader("text")); n != 0 || err == nil || o.failed() == nil {
