@@ -184,7 +184,7 @@ func atLine(err error) error {
 	text, _, _ := strings.Cut(y.GetMessage(), "\n")
 	var unknown *yaml.UnknownFieldError
 	if errors.As(err, &unknown) && y.GetToken() != nil {
-		text = fmt.Sprintf("the key %q is not known here: correct its spelling or remove it", clip(y.GetToken().Value, 40))
+		return &lineError{line, fail.Input("the key %q is not known here", clip(y.GetToken().Value, 40)).Try("correct its spelling or remove it")}
 	}
 	return &lineError{line, errors.New(text)}
 }
@@ -220,17 +220,17 @@ func inFile(name string, err error) error {
 
 func (c *Contract) prepare() error {
 	if c.Version != Version {
-		return fmt.Errorf("version is %d, this percore reads version %d: take the file that came with it", c.Version, Version)
+		return fail.Input("version is %d, this percore reads version %d", c.Version, Version).Try("take the file that came with it")
 	}
 	if len(c.Cases) == 0 {
-		return errors.New("there are no cases: restore the file from version control")
+		return fail.Input("there are no cases").Try("restore the file from version control")
 	}
 	if len(c.Cases) > maxCases {
-		return fmt.Errorf("there are %d cases, more than %d: split the file", len(c.Cases), maxCases)
+		return fail.Input("there are %d cases, more than %d", len(c.Cases), maxCases).Try("split the file")
 	}
 	for name, o := range c.Outcomes {
 		if o == nil {
-			return fmt.Errorf("outcome %s is empty: give it a status and an answer", clip(name, 40))
+			return fail.Input("outcome %s is empty", clip(name, 40)).Try("give it a status and an answer")
 		}
 		if err := o.check(); err != nil {
 			return fmt.Errorf("outcome %s: %w", clip(name, 40), err)
@@ -239,7 +239,7 @@ func (c *Contract) prepare() error {
 	lines := map[string]int{}
 	for i, k := range c.Cases {
 		if k == nil {
-			return fmt.Errorf("case %d is empty: describe it or remove it", i+1)
+			return fail.Input("case %d is empty", i+1).Try("describe it or remove it")
 		}
 		if err := k.prepare(c.Outcomes); err != nil {
 			var known *lineError
@@ -249,7 +249,7 @@ func (c *Contract) prepare() error {
 			return &lineError{k.line, fmt.Errorf("case %s: %w", clip(k.Name, 60), err)}
 		}
 		if first, twice := lines[k.Name]; twice {
-			return &lineError{k.line, fmt.Errorf("the name %s is taken by the case in line %d: give each case its own", k.Name, first)}
+			return &lineError{k.line, fail.Input("the name %s is taken by the case in line %d", k.Name, first).Try("give each case its own")}
 		}
 		lines[k.Name] = k.line
 	}
@@ -304,10 +304,10 @@ func (c *Case) prepare(outcomes map[string]*Outcome) error {
 		return fmt.Errorf("name %q is not made of small letters, digits and single hyphens", clip(c.Name, 60))
 	}
 	if c.Name == TotalName {
-		return errors.New("this name is reserved for the count at the end: choose another")
+		return fail.Input("this name is reserved for the count at the end").Try("choose another")
 	}
 	if len(strings.Fields(c.Why)) < 3 || !strings.HasSuffix(strings.TrimSpace(c.Why), ".") {
-		return errors.New("why is not a sentence: say in one, with a full stop, what the case is for")
+		return fail.Input("why is not a sentence").Try("say in one, with a full stop, what the case is for")
 	}
 	if c.want = outcomes[c.Want]; c.want == nil {
 		return fmt.Errorf("want %q is not the name of an outcome", clip(c.Want, 40))
