@@ -289,8 +289,7 @@ func (l *Lab) portsFree(ctx context.Context, h *Host, c *engine.Container, roles
 		what string
 	}{{plan.App, httpPort, "candidates listen"}, {plan.DB, databasePort, "PostgreSQL listens"}} {
 		if slices.Contains(roles, need.role) && listening[need.port] {
-			return fmt.Errorf("port %s on host %s (%s) is taken by another program, and %s there; stop that program (`ss -ltnp sport = :%s` names it) and try again",
-				need.port, h.Name, h.Engine.Host(), need.what, need.port)
+			return fail.Work("port %s on host %s (%s) is taken by another program, and %s there", need.port, h.Name, h.Engine.Host(), need.what).Try("stop that program (`ss -ltnp sport = :%s` names it) and try again", need.port)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/api/types/build"
 	"github.com/moby/moby/client"
 
+	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
 )
 
@@ -297,7 +298,7 @@ func (b *Builder) cacheDir() (string, error) {
 	if dir == "" {
 		user, err := os.UserCacheDir()
 		if err != nil {
-			return "", fmt.Errorf("finding a folder for what percore keeps between runs: %w: set XDG_CACHE_HOME", err)
+			return "", fail.Work("finding a folder for what percore keeps between runs: %w", err).Try("set XDG_CACHE_HOME")
 		}
 		dir = filepath.Join(user, "percore")
 	}

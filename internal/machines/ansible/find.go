@@ -101,7 +101,7 @@ func Find(ctx context.Context, o Options) (*Tool, error) {
 	}
 	python, rel, err := findPython(ctx)
 	if err != nil {
-		return nil, fail.Input("%s; %w", why, err)
+		return nil, fail.Input("%s: %w", why, err)
 	}
 	if o.CacheDir == "" {
 		return nil, errors.New("looking for Ansible: no folder for it was named")
@@ -227,7 +227,7 @@ func findPython(ctx context.Context) (interpreter, release, error) {
 	if len(seen) > 0 {
 		found = "only Python " + strings.Join(seen, " and ") + " is here"
 	}
-	return interpreter{}, release{}, fmt.Errorf("%s: install Python 3.11 to 3.13 (apt-get install python3-venv, brew install python@3.13), or ansible-core %s or newer", found, oldest)
+	return interpreter{}, release{}, fail.Work("%s", found).Try("install Python 3.11 to 3.13 (apt-get install python3-venv, brew install python@3.13), or ansible-core %s or newer", oldest)
 }
 
 func askPython(ctx context.Context, name string) (interpreter, error) {
@@ -300,7 +300,7 @@ func install(ctx context.Context, python string, rel release, dir string) error 
 // Python without python3-venv can, and returns who installs into it.
 func otherInstaller(ctx context.Context, python, dir, inside string, pip []string) ([]string, error) {
 	if err := pythonRun(ctx, python, "-m", "venv", "--clear", "--without-pip", dir); err != nil {
-		return nil, fmt.Errorf("%w: install what makes virtual environments (apt-get install python3-venv)", err)
+		return nil, fail.Work("%w", err).Try("install what makes virtual environments (apt-get install python3-venv)")
 	}
 	if uv, err := exec.LookPath("uv"); err == nil {
 		return []string{uv, "pip", "install", "--quiet", "--python", inside}, nil
