@@ -233,7 +233,7 @@ func TestFind(t *testing.T) {
 		{"broken", `echo "bad interpreter" >&2; exit 1`, python, "", "it does not start (bad interpreter); install ansible-core 2.16 or newer"},
 		{"something else", `echo hello`, python, "", `it does not say that it is ansible-core 2.16 or newer ("hello")`},
 		{"none", "", python, "", "there is no ansible-playbook on PATH; install ansible-core 2.16 or newer"},
-		{"no python either", "", "", "", "there is no ansible-playbook on PATH: no Python is here: install Python 3.11 to 3.13"},
+		{"no python either", "", "", "", "there is no ansible-playbook on PATH: no Python is here; install Python 3.11 to 3.13"},
 		{"old python", "", `echo 3 9 "$0"`, "", "only Python 3.9 is here"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
