@@ -41,7 +41,7 @@ func TestCloudRefusesBeforeAnythingIsMade(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{"too dear", awsRun(t, "--max-cost", "0.01", "--yes"), []string{"c8g.xlarge", "an hour", "the run would cost about $", "--max-cost is $0.01"}},
+		{"too dear", awsRun(t, "--max-cost", "0.01", "--yes"), []string{"c8g.xlarge", "an hour", "the run would cost about $", "it may cost $0.01", "raise --max-cost"}},
 		{"quota", []string{"cloud", "up", "--profile", "aws-x86", "--ssh-from", "203.0.113.7/32", "--yes"}, []string{"24 vCPUs", "allows 16"}},
 		{"longer than the machines live", append(awsRun(t, "--yes"), "--preset", write(t, "long.yaml", strings.Replace(shortPreset, "repetitions: 3", "repetitions: 900", 1))), []string{"shut themselves down after 4h00m"}},
 		{"open to all", append(awsRun(t, "--yes"), "--ssh-from", "0.0.0.0/0"), []string{"0.0.0.0/0"}},
