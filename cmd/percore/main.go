@@ -58,9 +58,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		switch lost := o.failed(); {
 		case unread(lost) && (err == nil || errors.Is(err, lost)):
 			return codeUnread // nobody is there to be told
-		case !errors.Is(err, lost):
-			err = errors.Join(err, fmt.Errorf("writing the output: %w", lost))
+		case unread(lost), errors.Is(err, lost):
+			// How it ended is what there is to say.
+		case err == nil:
+			err = fmt.Errorf("writing the output: %w", lost)
+		default:
+			err = fmt.Errorf("%w; and writing the output: %w", err, lost)
 		}
+
 	}
 	if err != nil && !errors.Is(err, errSilent) {
 		fmt.Fprintf(errs, "percore: %s\n", fail.Sentence(err, flags))
