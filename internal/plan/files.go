@@ -228,7 +228,7 @@ func (p Preset) check() error {
 		return fail.Input("it has no phases").Try("write at least one")
 	}
 	ids := map[string]bool{}
-	for _, ph := range p.Phases {
+	for i, ph := range p.Phases {
 		if err := ph.check(); err != nil {
 			return fmt.Errorf("phase %q: %w", ph.ID, err)
 		}
@@ -236,6 +236,9 @@ func (p Preset) check() error {
 			return fail.Input("phase %q is in it twice", ph.ID).Try("give each its own id")
 		}
 		ids[ph.ID] = true
+		if err := ph.checkTarget(p.Phases[:i]); err != nil {
+			return fmt.Errorf("phase %q: %w", ph.ID, err)
+		}
 		// A probe that is asked for less than the phase says nothing about
 		// whether generator and machine carry the phase.
 		for _, sc := range slices.Sorted(maps.Keys(ph.Targets)) {
@@ -251,8 +254,8 @@ func (ph Phase) check() error {
 	if !identifier.MatchString(ph.ID) {
 		return fail.Input("the id is not usable").Try("write lower-case letters, digits, dots and dashes")
 	}
-	if ph.Kind != KindRate && ph.Kind != KindCeiling {
-		return fail.Input("kind %q is unknown", ph.Kind).Try("write rate or ceiling")
+	if ph.Kind != KindRate && ph.Kind != KindCeiling && ph.Kind != KindLevels {
+		return fail.Input("kind %q is unknown", ph.Kind).Try("write rate, ceiling or levels")
 	}
 	if ph.Window.Std() < MinWindow || ph.Window.Std() > MaxDuration {
 		return fail.Input("window is %s", ph.Window).Try("write %s to %s", MinWindow, Duration(MaxDuration))
@@ -301,7 +304,7 @@ func (p Preset) checkSize(s Suite) error {
 	for _, ph := range p.Phases {
 		blocks := ph.Repetitions * len(s.Candidates)
 		loads := len(ph.loads(s))
-		n := loads * len(ph.Connections)
+		n := loads * len(ph.Connections) * len(ph.shares())
 		windows += blocks * n
 		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(loads)*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))
 	}

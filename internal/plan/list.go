@@ -38,6 +38,9 @@ type Window struct {
 	Connections int     `json:"connections"`
 	Target      int     `json:"target,omitempty"` // requests per second in an open loop, 0 in a closed one
 	Seconds     float64 `json:"seconds"`          // nominal length
+	// Share is the part of the candidate's ceiling of the same load that Target is; 0
+	// where it is a number of its own. Target is 0 until the ceiling is known.
+	Share float64 `json:"share_of_ceiling,omitempty"`
 	// Streams are stored from layout version 2 of a run on; what reads an older
 	// one fills them in.
 	Streams []Stream `json:"streams,omitempty"`
@@ -65,7 +68,10 @@ func (w Window) Length() time.Duration {
 func (w Window) Key() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s_%s_c%d", w.Phase, w.Candidate, w.Scenario, w.Connections)
-	if w.Target > 0 {
+	switch {
+	case w.Share > 0: // known before the target is
+		fmt.Fprintf(&b, "_s%g", w.Share)
+	case w.Target > 0:
 		fmt.Fprintf(&b, "_q%d", w.Target)
 	}
 	fmt.Fprintf(&b, "_r%d", w.Repetition)
@@ -77,6 +83,9 @@ func (w Window) String() string {
 	s := fmt.Sprintf("%s %s %s, %d connections", w.Phase, w.Candidate, w.Scenario, w.Connections)
 	if w.Target > 0 {
 		s += fmt.Sprintf(", %d/s", w.Target)
+	}
+	if w.Share > 0 {
+		s += fmt.Sprintf(", %g of the ceiling", w.Share)
 	}
 	return s + fmt.Sprintf(", repetition %d", w.Repetition)
 }
@@ -123,7 +132,9 @@ func newBlock(s Suite, phase Phase, candidate string, rep int) Block {
 				Repetition: rep, Connections: c, Target: phase.Targets[load.ID], Seconds: phase.Window.Seconds(),
 			}
 			w.Streams = load.streams(s, w)
-			b.Windows = append(b.Windows, w)
+			for _, w.Share = range phase.shares() {
+				b.Windows = append(b.Windows, w)
+			}
 		}
 	}
 	return b
@@ -148,6 +159,69 @@ func (b Block) Warmups() []Window {
 		}
 	}
 	return first
+}
+
+// Resolved is a target that was not known before the ceiling was.
+type Resolved struct {
+	Phase       string  `json:"phase"`
+	Candidate   string  `json:"candidate"`
+	Scenario    string  `json:"scenario"` // or mix
+	Connections int     `json:"connections"`
+	Share       float64 `json:"share"`
+	Ceiling     float64 `json:"ceiling_per_s"` // best rate that was evidence
+	Target      int     `json:"target"`        // requests per second
+}
+
+// Of reports whether the target is the window's.
+func (r Resolved) Of(w Window) bool {
+	return w.Phase == r.Phase && w.Candidate == r.Candidate && w.Scenario == r.Scenario && w.Connections == r.Connections && w.Share == r.Share && r.Share > 0
+}
+
+// Resolve is what the share of a window makes of a ceiling: at least one request
+// per second of each stream.
+func (w Window) Resolve(ceiling float64) Resolved {
+	target := max(int(math.Round(w.Share*ceiling)), len(w.Sends()))
+	return Resolved{w.Phase, w.Candidate, w.Scenario, w.Connections, w.Share, ceiling, target}
+}
+
+// With is the list with a target that has become known, in all repetitions. The
+// list itself stays as it is.
+func (l List) With(r Resolved) List {
+	l.Blocks = slices.Clone(l.Blocks)
+	for i, b := range l.Blocks {
+		windows := slices.Clone(b.Windows)
+		for j := range windows {
+			w := &windows[j]
+			if !r.Of(*w) {
+				continue
+			}
+			w.Target, w.Streams = r.Target, slices.Clone(w.Sends())
+			shares := make([]float64, len(w.Streams))
+			for k, s := range w.Streams {
+				shares[k] = s.Share
+			}
+			for k, target := range parts(r.Target, shares) {
+				w.Streams[k].Target = target
+			}
+		}
+		l.Blocks[i].Windows = windows
+	}
+	return l
+}
+
+// Target is the target of a window of the list, as far as it is known.
+func (l List) Target(w Window) int {
+	for _, b := range l.Blocks {
+		if b.BlockID != w.Block() {
+			continue
+		}
+		for _, o := range b.Windows {
+			if o.Key() == w.Key() {
+				return o.Target
+			}
+		}
+	}
+	return 0
 }
 
 // Left are the windows of the block that are not done.

@@ -143,7 +143,7 @@ func TestBadMixes(t *testing.T) {
 		"a share of 0 for":                           {"write: 0.5, read: 0.5", "write: 0, read: 1"},
 		"a share of -1 for":                          {"write: 0.5, read: 0.5", "write: 2, read: -1"},
 		"has no shares":                              {"shares: {write: 0.5, read: 0.5}", "shares: {}"},
-		`"most" is in it twice`:                  {"id: half", "id: most"},
+		`"most" is in it twice`:                      {"id: half", "id: most"},
 		"2 scenarios and the phase has 1 connection": {"connections: [9]", "connections: [1]"},
 		"2 scenarios and a target of 1/s":            {"half: 51", "half: 1"},
 		`for scenario "pay", which`:                  {"write: 0.5, read: 0.5", "write: 0.5, pay: 0.5"},
@@ -179,5 +179,84 @@ func TestParts(t *testing.T) {
 		if got := parts(tt.all, tt.shares); !slices.Equal(got, tt.want) {
 			t.Errorf("%d by %v is %v, want %v", tt.all, tt.shares, got, tt.want)
 		}
+	}
+}
+
+func TestResolveTargets(t *testing.T) {
+	p, err := preset(t, mixed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Phases = []Phase{p.Phases[0], p.Phases[0]}
+	p.Phases[0].Kind, p.Phases[0].Targets = KindCeiling, nil
+	p.Phases[1].ID, p.Phases[1].Kind, p.Phases[1].Targets, p.Phases[1].Target = "levels", KindLevels, nil, &Of{KindCeiling, []float64{0.5, 0.8}}
+	s, p, err := Select(threeScenarios, p, Selection{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := LayOut(s, p, 1)
+	w := l.Blocks[4].Windows[1] // the first mix at 0.8
+	if w.Share != 0.8 || w.Target != 0 || w.Streams[0].Target != 0 || !strings.HasSuffix(w.Key(), "_half_c9_s0.8_r1") || l.Windows() != 4*2+4*4 {
+		t.Fatalf("%s: %+v", w.Key(), w)
+	}
+	known := w.Resolve(1000.4)
+	if known.Target != 800 || known.Ceiling != 1000.4 {
+		t.Errorf("%+v", known)
+	}
+	if tiny := w.Resolve(0.1); tiny.Target != 2 {
+		t.Errorf("two streams of %d/s", tiny.Target)
+	}
+	with := l.With(known)
+	n := 0
+	for _, b := range with.Blocks {
+		for _, o := range b.Windows {
+			if o.Target == 0 {
+				continue
+			}
+			n++
+			if o.Candidate != w.Candidate || o.Scenario != "half" || o.Share != 0.8 || o.Streams[0].Target != 400 || o.Streams[1].Target != 400 {
+				t.Errorf("%+v", o)
+			}
+		}
+	}
+	if n != 2 || l.Target(w) != 0 || with.Target(w) != 800 || l.Blocks[4].Windows[1].Streams[0].Target != 0 {
+		t.Errorf("%d windows have the target", n)
+	}
+}
+
+func TestBadTargets(t *testing.T) {
+	const levels = `
+  - id: levels
+    kind: levels
+    window: 1s
+    repetitions: 1
+    connections: [8]
+    target: {of: ceiling, shares: [0.5, 0.8]}
+`
+	if _, err := preset(t, mixed+levels); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string][2]string{
+		"a levels phase needs a target":  {"target: {of: ceiling, shares: [0.5, 0.8]}", ""},
+		"a rate phase has no target":     {"kind: levels", "kind: rate\n    targets: {read: 1}"},
+		"target is of \"rate\"":          {"of: ceiling", "of: rate"},
+		"target has no shares":           {"[0.5, 0.8]", "[]"},
+		"target has a share of 80":       {"0.8", "80"},
+		"target has the share 0.5 twice": {"0.8", "0.5"},
+		"both target and targets":        {"connections: [8]", "connections: [8]\n    targets: {read: 1}"},
+		"no phase before it measures":    {"connections: [8]", "connections: [8]\n    mixes: [{id: m, shares: {read: 1}}]"},
+		"write rate, ceiling or levels":  {"kind: levels", "kind: level"},
+	} {
+		_, err := preset(t, mixed+strings.Replace(levels, change[0], change[1], 1))
+		if err == nil || !strings.Contains(said.Err(err), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	p, err := preset(t, mixed+levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Select(threeScenarios, p, Selection{Phases: []string{"levels"}}); err == nil || !strings.Contains(said.Err(err), "no phase before it measures") {
+		t.Errorf("levels alone: %v", err)
 	}
 }

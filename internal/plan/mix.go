@@ -29,6 +29,58 @@ func (ph Phase) loads(s Suite) []Mix {
 	return all
 }
 
+// shares are those of the ceiling at which a phase measures each load; one 0 where
+// its targets are numbers.
+func (ph Phase) shares() []float64 {
+	if ph.Target == nil {
+		return []float64{0}
+	}
+	return ph.Target.Shares
+}
+
+// checkTarget refuses a target that nothing in the phases before it makes known.
+func (ph Phase) checkTarget(before []Phase) error {
+	if (ph.Kind == KindLevels) != (ph.Target != nil) {
+		if ph.Target == nil {
+			return fail.Input("a levels phase needs a target").Try("write one as in target: {of: ceiling, shares: [0.5, 0.8]}")
+		}
+		return fail.Input("a %s phase has no target that is a share of another", ph.Kind).Try("write kind: levels")
+	}
+	if ph.Target == nil {
+		return nil
+	}
+	if ph.Target.Of != KindCeiling {
+		return fail.Input("target is of %q", ph.Target.Of).Try("write of: ceiling")
+	}
+	if len(ph.Targets) != 0 {
+		return fail.Input("it has both target and targets").Try("take targets out")
+	}
+	if len(ph.Target.Shares) == 0 {
+		return fail.Input("target has no shares").Try("write them as in shares: [0.5, 0.8]")
+	}
+	for i, share := range ph.Target.Shares {
+		if !(share >= 0.01 && share <= 2) {
+			return fail.Input("target has a share of %v", share).Try("write 0.01 to 2")
+		}
+		if slices.Contains(ph.Target.Shares[:i], share) {
+			return fail.Input("target has the share %v twice", share).Try("write each once")
+		}
+	}
+	if !slices.ContainsFunc(before, func(p Phase) bool {
+		return p.Kind == KindCeiling && (len(ph.Mixes) == 0) == (len(p.Mixes) == 0) && len(ph.without(p)) == 0
+	}) {
+		return fail.Input("its target is a share of a ceiling, and no phase before it measures that").Try("put a ceiling phase with the same loads before it")
+	}
+	return nil
+}
+
+// without are the mixes of a phase that another does not have.
+func (ph Phase) without(other Phase) []Mix {
+	return filter(ph.Mixes, func(m Mix) bool {
+		return !slices.ContainsFunc(other.Mixes, func(o Mix) bool { return o.ID == m.ID && maps.Equal(o.Shares, m.Shares) })
+	})
+}
+
 // streams are those of a window that sends the mix, in the order of the suite.
 func (m Mix) streams(s Suite, w Window) []Stream {
 	var all []Stream

@@ -209,6 +209,9 @@ func Select(s Suite, p Preset, sel Selection) (Suite, Preset, error) {
 		if p.Phases[i], err = ph.selectLoads(all, s, p.Name); err != nil {
 			return Suite{}, Preset{}, err
 		}
+		if err := p.Phases[i].checkTarget(p.Phases[:i]); err != nil {
+			return Suite{}, Preset{}, fmt.Errorf("phase %q of preset %s: %w", ph.ID, p.Name, err)
+		}
 	}
 	if err := p.checkSize(s); err != nil {
 		return Suite{}, Preset{}, err

@@ -117,6 +117,7 @@ type Kind string
 const (
 	KindRate    Kind = "rate"    // open loop: requests arrive at a fixed rate
 	KindCeiling Kind = "ceiling" // closed loop: as many as the connections carry
+	KindLevels  Kind = "levels"  // open loop, at shares of what the candidate's own ceiling was in the run
 )
 
 // Phase is one kind of measurement with its parameters.
@@ -128,7 +129,14 @@ type Phase struct {
 	Connections []int          `yaml:"connections" json:"connections"`
 	Cooldown    Duration       `yaml:"cooldown" json:"cooldown"`                   // between two windows
 	Targets     map[string]int `yaml:"targets,omitempty" json:"targets,omitempty"` // scenario or mix -> requests per second
+	Target      *Of            `yaml:"target,omitempty" json:"target,omitempty"`   // in place of targets: what it rests on is measured first
 	Mixes       []Mix          `yaml:"mixes,omitempty" json:"mixes,omitempty"`     // loads of several scenarios, which it measures in place of each by itself
+}
+
+// Of is a target that is known when something else has been measured.
+type Of struct {
+	Of     Kind      `yaml:"of" json:"of"` // ceiling: the candidate's best rate of that load, in the same run
+	Shares []float64 `yaml:"shares" json:"shares"`
 }
 
 // Suite is one API contract with its scenarios and candidates.

@@ -180,6 +180,9 @@ func (r *Runner) block(ctx context.Context, index int, pending []plan.Window) (e
 		err = errors.Join(fmt.Errorf("block %s: %w", b.BlockID, err), failed)
 	}()
 
+	if b, pending, err = r.resolve(index, pending); err != nil {
+		return err
+	}
 	r.Observer.Stage(b, "copying the database")
 	if err := r.Lab.FreshDatabase(ctx); err != nil {
 		return err
@@ -214,6 +217,50 @@ func (r *Runner) block(ctx context.Context, index int, pending []plan.Window) (e
 	}
 	r.Observer.BlockEnded(b, r.progress(index, true))
 	return nil
+}
+
+// resolve makes the targets of a block known that are shares of the candidate's
+// ceiling, once for all repetitions, and returns the block and its pending windows
+// with them.
+func (r *Runner) resolve(index int, pending []plan.Window) (plan.Block, []plan.Window, error) {
+	for _, w := range pending {
+		if w.Share == 0 || r.List.Target(w) > 0 {
+			continue
+		}
+		ceiling := r.ceiling(w)
+		if ceiling == 0 {
+			return r.List.Blocks[index], nil, fmt.Errorf("window %s: the ceiling is not known, no window that measures it is evidence", w)
+		}
+		known := w.Resolve(ceiling)
+		data, err := json.Marshal(known)
+		if err != nil {
+			return r.List.Blocks[index], nil, err
+		}
+		if err := r.append(store.Event{Type: store.EventTarget, Data: data}); err != nil {
+			return r.List.Blocks[index], nil, err
+		}
+		r.List = r.List.With(known)
+	}
+	return r.List.Blocks[index], r.pending(r.List.Blocks[index]), nil
+}
+
+// ceiling is the best rate of a window's candidate and load that is evidence, 0
+// where there is none.
+func (r *Runner) ceiling(w plan.Window) float64 {
+	best := 0.0
+	for _, b := range r.List.Blocks {
+		for _, c := range b.Windows {
+			if c.Kind != plan.KindCeiling || c.Candidate != w.Candidate || c.Scenario != w.Scenario {
+				continue
+			}
+			for _, a := range r.Journal.Attempts(c) {
+				if a.Passed() {
+					best = max(best, a.Measured.Achieved)
+				}
+			}
+		}
+	}
+	return best
 }
 
 // stop keeps what the candidate printed and removes its container, also when
@@ -252,6 +299,9 @@ func (r *Runner) probe(ctx context.Context, b plan.Block, timer *blockTimer) (re
 	}
 	defer func() { err = errors.Join(err, stopServer(server)) }()
 	p := r.List.Preset.Probe
+	for _, w := range b.Windows { // a probe of less says nothing about the windows
+		p.Target = max(p.Target, w.Target)
+	}
 	for n := 1; n <= MaxProbes; n++ {
 		reading, err = r.probeOnce(ctx, b, server, p.Connections, p.Target, timer)
 		if err != nil || gates.OfProbe(reading).OK {

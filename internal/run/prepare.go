@@ -377,8 +377,11 @@ func (p *Prepared) Describe(done func(plan.Window) bool) []string {
 		}
 		for _, w := range b.Windows {
 			target := "as many as they carry"
-			if w.Target > 0 {
+			switch {
+			case w.Target > 0:
 				target = fmt.Sprintf("%d/s", w.Target)
+			case w.Share > 0:
+				target = fmt.Sprintf("%g of the ceiling", w.Share)
 			}
 			if done(w) {
 				target += ", done"

@@ -36,6 +36,8 @@ type History struct {
 	end    int64            // offset behind the last whole line
 	tail   string           // digest of the last line, "" of an empty log
 
+	targets []plan.Resolved // that have become known, in order
+
 	chained bool              // whether lines have digests of the line before
 	broken  []int             // lines that do not follow the line before them
 	twice   int               // lines that are there again, and were left out
@@ -68,6 +70,12 @@ func (h *History) add(e Event) {
 		var lost Lost
 		if json.Unmarshal(e.Data, &lost) == nil {
 			h.giveUp(lost)
+		}
+	}
+	if e.Type == EventTarget {
+		var r plan.Resolved
+		if json.Unmarshal(e.Data, &r) == nil {
+			h.targets = append(h.targets, r)
 		}
 	}
 	if e.Window == nil || e.Type != EventWindow {

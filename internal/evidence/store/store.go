@@ -260,11 +260,16 @@ func (s *Store) Close() error {
 // Dir is the path of the results folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Run is run.json.
+// Run is run.json, with the targets in its list of windows that have become known
+// since the run began.
 func (s *Store) Run() Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.run
+	run := s.run
+	for _, r := range s.history.targets {
+		run.Blocks = run.List().With(r).Blocks
+	}
+	return run
 }
 
 // SaveRun replaces run.json, for facts that are known only later such as the

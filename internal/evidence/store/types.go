@@ -105,6 +105,7 @@ const (
 	EventBlockFailed  = "block_failed"  // Block, Error
 	EventNote         = "note"          // Message
 	EventRunEnded     = "run_ended"     // Message: complete, interrupted or failed
+	EventTarget       = "target"        // Data: a plan.Resolved, a target that a measured ceiling has made known
 	EventImported     = "imported"      // Data: an Import, in a folder made from the study's
 )
 

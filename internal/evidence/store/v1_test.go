@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,5 +60,39 @@ func TestVersion1(t *testing.T) {
 	run, err := readRun(dir)
 	if err != nil || run.Version != Version || len(run.Blocks) != len(list.Blocks) || run.Blocks[0].BlockID != started[0] || len(run.Blocks[0].Windows[0].Streams) != 1 {
 		t.Errorf("%+v, %v", run.Blocks, err)
+	}
+}
+
+// TestKnownTarget: a target that has become known stands in the list of the run,
+// also for who opens it later, and run.json keeps what was laid out.
+func TestKnownTarget(t *testing.T) {
+	run := sampleRun("a1")
+	run.Preset.Phases = []plan.Phase{{ID: "levels", Kind: plan.KindLevels, Repetitions: 2, Connections: []int{8}, Window: plan.Duration(1e9), Target: &plan.Of{Of: plan.KindCeiling, Shares: []float64{0.5}}}}
+	s, err := Create(t.TempDir(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := s.Run().Blocks[0].Windows[0]
+	if w.Target != 0 || w.Share != 0.5 {
+		t.Fatalf("%+v", w)
+	}
+	data, err := json.Marshal(w.Resolve(300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, s, Event{Type: EventTarget, Data: data})
+	if err := s.SaveRun(s.Run()); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	again, err := Open(s.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Run().List().Target(w); got != 150 || again.run.List().Target(w) != 0 {
+		t.Errorf("the target is %d, and %d in %s", got, again.run.List().Target(w), RunFile)
+	}
+	if len(again.Attempts(w)) != 0 || again.NextAttempt(w) != 1 {
+		t.Error("attempts at what was not measured")
 	}
 }
