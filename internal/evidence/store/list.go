@@ -149,6 +149,9 @@ func Find(results, arg string) (string, error) {
 		}
 		return "", fail.Input("%q is the beginning of %d runs (%s)", arg, len(hits), strings.Join(hits[:min(len(hits), 4)], ", ")).Try("type more of the id")
 	}
+	if _, err := os.Stat(arg); err == nil && !isDir(arg) {
+		return "", fail.In(arg, "this is not a folder").Try("name a results folder; %s lists the runs", fail.Call("ls"))
+	}
 	if !isDir(arg) {
 		return "", fail.In(arg, "there is no such results folder").Try("%s lists the runs", fail.Call("ls"))
 	}

@@ -431,6 +431,8 @@ func TestFind(t *testing.T) {
 	wantInput(t, err, "2 runs", "20261130-a", "20261130-b")
 	_, err = Find(results, "nothing")
 	wantInput(t, err, "nothing", "percore ls")
+	_, err = Find(results, os.DevNull)
+	wantInput(t, err, os.DevNull+": this is not a folder", "percore ls")
 	_, err = Find(results, "/no/such/folder")
 	wantInput(t, err, "/no/such/folder")
 	_, err = Find(results, "")
