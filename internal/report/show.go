@@ -147,7 +147,7 @@ func List(w io.Writer, runs []store.Summary, width int) error {
 	}
 	for _, s := range runs {
 		if s.Problem != "" {
-			t.Rows = append(t.Rows, []string{s.ID, absent, "unreadable", s.Profile, s.Preset, string(s.Flavour), absent, absent})
+			t.Rows = append(t.Rows, []string{s.ID, absent, "unreadable", oneLine(s.Profile), oneLine(s.Preset), string(s.Flavour), absent, absent})
 			t.Notes = append(t.Notes, oneLine(s.Problem))
 			continue
 		}
@@ -155,7 +155,7 @@ func List(w io.Writer, runs []store.Summary, width int) error {
 		if s.Planned > 0 {
 			windows = fmt.Sprintf("%d/%d", s.Done, s.Planned)
 		}
-		t.Rows = append(t.Rows, []string{s.ID, s.Started.UTC().Format("2006-01-02 15:04 UTC"), s.State, s.Profile, s.Preset, string(s.Flavour), windows, strconv.Itoa(s.GatesFailed)})
+		t.Rows = append(t.Rows, []string{s.ID, s.Started.UTC().Format("2006-01-02 15:04 UTC"), s.State, oneLine(s.Profile), oneLine(s.Preset), string(s.Flavour), windows, strconv.Itoa(s.GatesFailed)})
 	}
 	textTable(out, t, width)
 	return out.Flush()
