@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,12 +19,13 @@ import (
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/machines"
-	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/project"
 )
 
 // app is what every subcommand shares.
 type app struct {
-	root    string // project root: the folder that holds candidates/oauth-events/suite.yaml
+	root    string // a checkout, or a folder with the same files
+	state   string // folder of what outlives a run and is no result: the signing keys
 	results string // folder of the runs
 	stdout  io.Writer
 	stderr  io.Writer
@@ -130,8 +132,8 @@ func newRootCmd(a *app) *cobra.Command {
 	}
 	cmd.CompletionOptions.HiddenDefaultCmd = true
 	flags := cmd.PersistentFlags()
-	flags.StringVar(&a.root, "root", "", "project `folder` (default: found from the working directory or the executable)")
-	flags.StringVar(&a.results, "results", "", "`folder` of the runs (default: results below the project folder)")
+	flags.StringVar(&a.root, "root", "", "checkout of percore, a `folder` (default: the one around the working directory or the executable, or the files that percore carries)")
+	flags.StringVar(&a.results, "results", "", "`folder` of the runs (default: results in the checkout or, where there is none, in the working directory)")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show what is executed")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return checkResults(a.results) }
@@ -159,7 +161,10 @@ func wrapArgs(cmd *cobra.Command) {
 }
 
 // findRoot fills in the folders that were not given. All are absolute
-// afterwards, also beside an error: ssh and Ansible work in other folders.
+// afterwards, also beside an error: ssh and Ansible work in other folders. Where
+// there is no checkout, the files that this program carries are unpacked into
+// the user's cache, results go below the working directory, and the signing keys
+// to the user's configuration.
 func (a *app) findRoot() error {
 	for _, dir := range []*string{&a.root, &a.results} {
 		if *dir == "" {
@@ -170,44 +175,37 @@ func (a *app) findRoot() error {
 			return fmt.Errorf("finding the folder this runs in: %w", err)
 		}
 	}
-	if a.root == "" {
-		var starts []string
-		if wd, err := os.Getwd(); err == nil {
-			starts = append(starts, wd)
-		}
-		if exe, err := os.Executable(); err == nil {
-			if real, err := filepath.EvalSymlinks(exe); err == nil {
-				exe = real
-			}
-			starts = append(starts, filepath.Dir(exe))
-		}
-		for _, s := range starts {
-			if a.root = above(s); a.root != "" {
-				break
-			}
-		}
-	} else if above(a.root) != a.root {
-		return fail.Input("%s holds no %s", a.root, plan.SuiteFile).Try("give --root the folder of the percore checkout")
+	if a.root != "" && !project.Is(a.root) {
+		return fail.Input("%s is no checkout of percore", a.root).Try("give --root the folder of one, or leave it out")
 	}
-	if a.root == "" {
-		return fail.Input("no %s in this folder or above", plan.SuiteFile).Try("run percore in its checkout or give --root")
+	wd, err := os.Getwd()
+	if a.root == "" && err == nil {
+		a.root = project.Above(wd)
 	}
-	if a.results == "" {
-		a.results = filepath.Join(a.root, "results")
-	}
-	return nil
-}
-
-// above returns the nearest folder at or above dir that holds the suite.
-func above(dir string) string {
-	for {
-		if _, err := os.Stat(filepath.Join(dir, plan.SuiteFile)); err == nil {
-			return dir
+	if exe, err := os.Executable(); a.root == "" && err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return ""
-		}
-		dir = parent
+		a.root = project.Above(filepath.Dir(exe))
 	}
+	if a.root != "" {
+		a.results = cmp.Or(a.results, filepath.Join(a.root, "results"))
+		a.state = filepath.Join(a.root, ".percore")
+		return nil
+	}
+	if err != nil && a.results == "" {
+		return fmt.Errorf("finding the folder this runs in: %w", err)
+	}
+	a.results = cmp.Or(a.results, filepath.Join(wd, "results"))
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return fail.Input("percore has no folder for its own files: %w", err).Try("set HOME, or give --root a checkout")
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return fail.Input("percore has no folder for its signing keys: %w", err).Try("set HOME, or give --root a checkout")
+	}
+	a.state = filepath.Join(config, "percore")
+	a.root, err = project.Unpack(filepath.Join(cache, "percore", "files"))
+	return err
 }

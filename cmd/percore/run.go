@@ -68,7 +68,7 @@ func (f *runFlags) options(a *app) (run.Options, error) {
 		}
 	}
 	return run.Options{
-		Root: a.root, Results: a.results, Version: percoreVersion(),
+		Root: a.root, State: a.state, Results: a.results, Version: percoreVersion(),
 		Profile: f.profile, Preset: f.preset, Flavour: plan.Flavour(f.flavour), Seed: f.seed,
 		Selection: sel,
 	}, nil

@@ -22,6 +22,9 @@ func percoreVersion() string {
 				return s.Value
 			}
 		}
+		if v := info.Main.Version; v != "" && v != "(devel)" { // of go install …@version
+			return v
+		}
 	}
 	return "unknown"
 }

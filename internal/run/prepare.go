@@ -21,7 +21,8 @@ import (
 
 // Options is what a user may choose.
 type Options struct {
-	Root      string       // project folder
+	Root      string       // a checkout, or a folder with the same files
+	State     string       // folder of what outlives a run and is no result, the signing keys; empty: .percore below Root
 	Results   string       // folder of the runs
 	Version   string       // of percore
 	Profile   string       // name, file or auto

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ import (
 	"github.com/percore/percore/internal/protocol"
 )
 
-// stateDir holds what outlives a run and is not a result: the signing keys.
+// stateDir is Options.State below the project where no other folder is given.
 const stateDir = ".percore"
 
 // bench is a lab that is up, with what it takes to check and measure the
@@ -211,7 +212,7 @@ func (b *bench) build(ctx context.Context) error {
 	}
 	b.images = built
 	var err error
-	b.keys, err = contract.OpenKeys(filepath.Join(b.Root, stateDir, "keys"))
+	b.keys, err = contract.OpenKeys(filepath.Join(cmp.Or(b.State, filepath.Join(b.Root, stateDir)), "keys"))
 	return err
 }
 
