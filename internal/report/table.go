@@ -90,8 +90,12 @@ func partTable(id, title, part, about string, rows []analysis.PartRow) Table {
 	for _, row := range rows {
 		c := cells{row.Evidence}
 		marksAny = marksAny || !row.Evidence
+		phase := row.Phase
+		if row.Target > 0 {
+			phase += fmt.Sprintf(" at %d/s", row.Target)
+		}
 		t.Rows = append(t.Rows, []string{
-			row.Scenario, row.Candidate, row.Phase, row.Host + row.Stream, c.stat(row.Achieved, 1, 0), c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.spread(row.P99, 2), c.stat(row.P999, 1, 2), Number(float64(row.Failed), 0),
+			row.Scenario, row.Candidate, phase, row.Host + row.Stream, c.stat(row.Achieved, 1, 0), c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.spread(row.P99, 2), c.stat(row.P999, 1, 2), Number(float64(row.Failed), 0),
 		})
 	}
 	n := notes{mark: marksAny}

@@ -116,6 +116,12 @@ func Prepare(ctx context.Context, o Options, offline bool) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.Stored != nil && p.Engine != nil {
+		if err := sameSize(*p.Stored, machine.CPUs); err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
 	resolve := func() (err error) { p.Profile, err = p.Profile.Resolve(machine); return err }
 	if p.Options.Profile == "auto" && p.Stored == nil {
 		if p.Profile, err = plan.FindProfile(p.Root, plan.Choose("auto", machine)); err != nil {
@@ -128,6 +134,15 @@ func Prepare(ctx context.Context, o Options, offline bool) (*Prepared, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// sameSize refuses to carry on a run on an engine with another number of CPUs:
+// its windows would be those of two machines.
+func sameSize(was store.Run, cpus int) error {
+	if len(was.Hosts) == 0 || was.Hosts[0].CPUs == cpus {
+		return nil
+	}
+	return fail.Input("run %s cannot be carried on: its engine had %d CPUs, and the one that answers has %d", was.ID, was.Hosts[0].CPUs, cpus).Try("connect to that engine, or start a new run")
 }
 
 // PrepareFor lays out the plan for machines of their own that need not exist

@@ -143,8 +143,9 @@ type PartRow struct {
 	Scenario    string `json:"scenario"`
 	Connections int    `json:"connections"` // of all parts together
 	Host        string `json:"host,omitempty"`
-	Stream      string `json:"stream,omitempty"` // its scenario
-	Evidence    bool   `json:"evidence"`         // as of the cell
+	Stream      string `json:"stream,omitempty"`       // its scenario
+	Target      int    `json:"target_per_s,omitempty"` // of the load, where it is a share of the ceiling
+	Evidence    bool   `json:"evidence"`               // as of the cell
 	Achieved    *Stat  `json:"achieved_per_s"`
 	P50         *Stat  `json:"p50_ms"`
 	P99         *Stat  `json:"p99_ms"`
@@ -616,12 +617,20 @@ func parts(r Report, cells map[cellKey]*cell, order []cellKey, of func(*measure.
 		for _, name := range names {
 			x := by[name]
 			rows = append(rows, PartRow{
-				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: name.Host, Stream: name.Stream, Evidence: evidence,
+				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: name.Host, Stream: name.Stream, Target: level(cells[k].first), Evidence: evidence,
 				Achieved: median(x.achieved), P50: middlePercentile(x.p50), P99: middlePercentile(x.p99), P999: middlePercentile(x.p999), Failed: x.failed,
 			})
 		}
 	}
 	return rows
+}
+
+// level is the target of a window that is a share of the ceiling, else 0.
+func level(w plan.Window) int {
+	if w.Share > 0 {
+		return w.Target
+	}
+	return 0
 }
 
 // shares divides the CPU of the scenario auth, which only verifies the token,
