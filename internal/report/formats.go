@@ -161,14 +161,18 @@ func CSV(w io.Writer, r analysis.Report, name string) error {
 				windowFields(row.Measured))...)
 		}
 	case TableGenerators, TableStreams:
-		part, rows := "generator", r.Generators
+		part, rows := []string{"generator"}, r.Generators
 		if name == TableStreams {
-			part, rows = "stream", r.Streams
+			part, rows = []string{"stream", "target_per_s"}, r.Streams
 		}
-		put("phase", "candidate", "scenario", "connections", part, "evidence", "achieved_per_s", "achieved_per_s_min", "achieved_per_s_max",
-			"p50_ms", "p50_ms_min", "p50_ms_max", "p99_ms", "p99_ms_min", "p99_ms_max", "p999_ms", "p999_ms_min", "p999_ms_max", "failed")
+		put(slices.Concat([]string{"phase", "candidate", "scenario", "connections"}, part, []string{"evidence", "achieved_per_s", "achieved_per_s_min", "achieved_per_s_max",
+			"p50_ms", "p50_ms_min", "p50_ms_max", "p99_ms", "p99_ms_min", "p99_ms_max", "p999_ms", "p999_ms_min", "p999_ms_max", "failed"})...)
 		for _, row := range rows {
-			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections), row.Host + row.Stream, strconv.FormatBool(row.Evidence)},
+			named := []string{row.Host}
+			if name == TableStreams {
+				named = []string{row.Stream, strconv.Itoa(row.Target)}
+			}
+			put(slices.Concat([]string{row.Phase, row.Candidate, row.Scenario, strconv.Itoa(row.Connections)}, named, []string{strconv.FormatBool(row.Evidence)},
 				figureFields([]figure{{"", row.Achieved}, {"", row.P50}, {"", row.P99}, {"", row.P999}}), []string{strconv.FormatInt(row.Failed, 10)})...)
 		}
 	case TableHosts:
