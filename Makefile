@@ -28,7 +28,7 @@ RUN_FLAGS = \
 	$(if $(SCENARIOS),--scenarios '$(SCENARIOS)') \
 	$(if $(PHASES),--phases '$(PHASES)') \
 	$(if $(FLAVOUR),--flavour '$(FLAVOUR)') \
-	$(if $(RESUME),--resume '$(RESUME)') \
+	$(if $(or $(RESUME),$(RUN)),--resume '$(or $(RESUME),$(RUN))') \
 	$(if $(V),-v)
 
 CLOUD_FLAGS = \
@@ -41,7 +41,7 @@ CLOUD_FLAGS = \
 	$(if $(REGION),--region '$(REGION)') \
 	$(if $(SSH_FROM),--ssh-from '$(SSH_FROM)') \
 	$(if $(MAX_COST),--max-cost '$(MAX_COST)') \
-	$(if $(RUN),--run '$(RUN)') \
+	$(if $(or $(RESUME),$(RUN)),--resume '$(or $(RESUME),$(RUN))') \
 	$(if $(filter-out 0,$(KEEP)),--keep) \
 	$(if $(filter-out 0,$(YES)),--yes) \
 	$(if $(V),-v)
@@ -72,7 +72,7 @@ help: ## list the targets
 	@echo "Variables of local-run: PROFILE=auto|m4pro|small|FILE  PRESET=smoke|quick|full  CANDIDATES=go,php-fpm,frankenphp"
 	@echo "  SCENARIOS=auth,read,write  PHASES=rate,ceiling  FLAVOUR=auto|published|debian  RESUME=RUN  V=1  NO_INSTALL=1"
 	@echo "Variables of cloud-run: those, with PROFILE=aws-graviton|aws-x86|FILE, and KEEP=1  MAX_COST=dollars  YES=1"
-	@echo "  REGION=region  SSH_FROM=network  RUN=RUN (instead of RESUME)"
+	@echo "  REGION=region  SSH_FROM=network"
 
 local-run: ## measure all candidates on this machine's Docker and print the tables
 	@scripts/bootstrap run

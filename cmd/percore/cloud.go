@@ -23,7 +23,6 @@ import (
 // cloudFlags are the flags of the stages of a cloud run.
 type cloudFlags struct {
 	runFlags
-	run                                     string
 	keep, yes, noInstall, force             bool
 	maxCost                                 float64
 	sshFrom, awsProfile, region, prices, tf string
@@ -36,7 +35,7 @@ func newCloudCmd(a *app) *cobra.Command {
 		Long: "Cloud measures with app, database and load generator on a machine each. `cloud run` does it\n" +
 			"all: it makes the machines, prepares them, measures, reports, and destroys them again. Each\n" +
 			"stage is also a command of its own on the same run, and can be repeated.",
-		Example: "  percore cloud run --profile aws-graviton --preset quick --max-cost 2\n  percore cloud up --profile my-hosts.yaml && percore cloud prepare && percore cloud run 20261130\n  percore cloud sweep --region eu-central-1",
+		Example: "  percore cloud run --profile aws-graviton --preset quick --max-cost 2\n  percore cloud up --profile my-hosts.yaml && percore cloud prepare && percore cloud run --resume latest\n  percore cloud sweep --region eu-central-1",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -52,6 +51,7 @@ func newCloudCmd(a *app) *cobra.Command {
 
 // begin are the flags that choose what a new run is.
 func (f *cloudFlags) begin(cmd *cobra.Command) {
+	f.carriesOn(cmd)
 	f.common(cmd, "aws-graviton", "aws-graviton, aws-x86 or a `FILE` with a cloud section")
 	f.measured(cmd)
 	f.account(cmd, "the profile's, then that of your AWS configuration")
@@ -78,10 +78,19 @@ func (f *cloudFlags) identity(cmd *cobra.Command) {
 // tools are the flags of every stage.
 func (f *cloudFlags) tools(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.run, "run", "", "the `RUN` to go on with, or the beginning of its id (default: the one that has machines)")
+	f.alias(cmd)
 	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask before machines are made that cost money")
 	flags.BoolVar(&f.noInstall, "no-install", false, "say what is missing instead of installing Terraform or Ansible")
 	flags.StringVar(&f.tf, "terraform", "", "`PATH` of terraform or tofu (default: found, else installed in the user's cache)")
+}
+
+// alias is how a run was named before: --run.
+func (f *cloudFlags) alias(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.resume, "run", "", "the `RUN`")
+	if err := flags.MarkHidden("run"); err != nil {
+		panic(err) // the flag is there
+	}
 }
 
 // options turns the flags into a driver's options. The returned function
@@ -152,15 +161,15 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// named takes the run from an argument, which may stand in for --run.
+// named takes the run from the argument.
 func (f *cloudFlags) named(args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	if f.run != "" && f.run != args[0] {
-		return fail.Input("%q and --run %s name two runs", args[0], f.run).Try("give one of them")
+	if f.resume != "" && f.resume != args[0] {
+		return fail.Input("%q and %q name two runs", args[0], f.resume).Try("give one of them")
 	}
-	f.run = args[0]
+	f.resume = args[0]
 	return nil
 }
 
@@ -172,7 +181,7 @@ func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*machines.D
 	if err != nil {
 		return nil, nil, err
 	}
-	if fresh && f.run == "" {
+	if fresh && f.resume == "" {
 		all, damaged := machines.List(o.Results)
 		for _, err := range damaged {
 			o.Console.Printf("note: %v", err)
@@ -180,7 +189,7 @@ func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*machines.D
 		for _, s := range all {
 			switch {
 			case s.Expired():
-				o.Console.Printf("note: the machines of run %s have shut themselves down; `percore cloud down --run %s` removes what is left of them", s.ID, s.ID)
+				o.Console.Printf("note: the machines of run %s have shut themselves down; `percore cloud down %s` removes what is left of them", s.ID, s.ID)
 			case !s.Live():
 			case cmd.Flags().Changed("profile"):
 				o.Console.Printf("note: run %s has machines too, for $%.2f an hour; `percore cloud status` says more", s.ID, s.USDPerHour)
@@ -191,10 +200,10 @@ func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*machines.D
 		}
 	}
 	var d *machines.Driver
-	if fresh && f.run == "" {
+	if fresh && f.resume == "" {
 		d, err = machines.New(o)
 	} else {
-		d, err = machines.Open(o, f.run)
+		d, err = machines.Open(o, f.resume)
 	}
 	if err != nil {
 		closeConsole()
@@ -209,10 +218,10 @@ func (f *cloudFlags) driver(a *app, cmd *cobra.Command, fresh bool) (*machines.D
 func newCloudRunCmd(a *app) *cobra.Command {
 	f := &cloudFlags{}
 	cmd := &cobra.Command{
-		Use:   "run [RUN]",
+		Use:   "run",
 		Short: "everything: make machines, prepare, measure, report, destroy",
 		Long: "Run makes the machines, prepares them, builds the images there, checks the candidates,\n" +
-			"measures, collects, reports, and destroys the machines. With RUN it goes on with that run\n" +
+			"measures, collects, reports, and destroys the machines. With --resume it goes on with that run\n" +
 			"at the first stage, block and window that is not done, and so it does without a name and\n" +
 			"without --profile when one run has machines. With --keep, or on a run that was\n" +
 			"begun with `cloud up`, the machines stay until `cloud down` or until they expire.",
@@ -241,7 +250,7 @@ func newCloudRunCmd(a *app) *cobra.Command {
 func newCloudUpCmd(a *app) *cobra.Command {
 	f := &cloudFlags{}
 	cmd := &cobra.Command{
-		Use:   "up [RUN]",
+		Use:   "up",
 		Short: "make the machines of a new run, or complete those of one",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -259,7 +268,7 @@ func newCloudUpCmd(a *app) *cobra.Command {
 				_, discardErr := discard(d, err)
 				return errors.Join(stopped(ctx, err), discardErr)
 			}
-			fmt.Fprintf(a.stdout, "run %s has its machines; next: percore cloud prepare --run %s\n", d.ID(), d.ID())
+			fmt.Fprintf(a.stdout, "run %s has its machines; next: percore cloud prepare %s\n", d.ID(), d.ID())
 			return nil
 		},
 	}
@@ -313,7 +322,7 @@ func (a *app) cloudFinish(ctx context.Context, d *machines.Driver, err error) er
 		return err
 	}
 	if d.State().Destroyed == nil {
-		return a.finish(ctx, d.Dir(), err, "percore cloud run --run "+d.ID())
+		return a.finish(ctx, d.Dir(), err, "percore cloud run --resume "+d.ID())
 	}
 	failed := err != nil
 	err = a.finish(ctx, d.Dir(), err, "")
@@ -348,10 +357,10 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 				return err
 			}
 			defer done()
-			return machines.Status(cmd.Context(), o, f.run, asJSON, a.stdout)
+			return machines.Status(cmd.Context(), o, f.resume, asJSON, a.stdout)
 		},
 	}
-	cmd.Flags().StringVar(&f.run, "run", "", "only this `RUN`, with its machines (default: all)")
+	f.alias(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	f.identity(cmd)
 	return cmd
@@ -361,24 +370,34 @@ func newCloudSSHCmd(a *app) *cobra.Command {
 	f := &cloudFlags{}
 	f.profile, f.preset = "auto", "auto"
 	cmd := &cobra.Command{
-		Use:     "ssh ROLE [--run RUN] [-- COMMAND…]",
+		Use:     "ssh ROLE [RUN] [-- COMMAND…]",
 		Short:   "a shell on a machine, or one command there",
 		Example: "  percore cloud ssh db\n  percore cloud ssh app -- docker ps",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			words, command := args, []string(nil)
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				words, command = args[:n], args[n:]
+			}
+			if len(words) == 0 || len(words) > 2 {
+				return fail.Input("a shell needs one role, and %d words name it and its run", len(words)).Try("give a role such as app, a RUN if need be, and a command behind --")
+			}
+			if err := f.named(words[1:]); err != nil {
+				return err
+			}
 			o, done, err := f.options(a, cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			d, err := machines.Peek(o, f.run)
+			d, err := machines.Peek(o, f.resume)
 			if err != nil {
 				return err
 			}
-			return d.SSH(cmd.Context(), args[0], args[1:])
+			return d.SSH(cmd.Context(), words[0], command)
 		},
 	}
-	cmd.Flags().StringVar(&f.run, "run", "", "the `RUN` whose machine it is (default: the one that has machines)")
+	f.alias(cmd)
 	return cmd
 }
 
@@ -387,24 +406,28 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 	f.profile, f.preset = "auto", "auto"
 	var listOnly bool
 	cmd := &cobra.Command{
-		Use:   "sweep",
+		Use:   "sweep [RUN]",
 		Short: "find everything of percore's in an AWS region, with or without a run's folder, and delete it",
 		Long: "Sweep finds by tag everything that percore has made in a region, lists it with its age and\n" +
-			"what it costs, and deletes it in the right order. It asks first; --yes does not ask.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"what it costs, and deletes it in the right order. With RUN, an id or the beginning of one, only what\n" +
+			"belongs to that run. It asks first; --yes does not ask.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.named(args); err != nil {
+				return err
+			}
 			o, done, err := f.options(a, cmd)
 			if err != nil {
 				return err
 			}
 			defer done()
-			err = machines.Sweep(cmd.Context(), o, machines.SweepOptions{RunID: f.run, ListOnly: listOnly}, a.stdout)
+			err = machines.Sweep(cmd.Context(), o, machines.SweepOptions{RunID: f.resume, ListOnly: listOnly}, a.stdout)
 			return stopped(cmd.Context(), err)
 		},
 	}
 	f.account(cmd, "that of your AWS configuration")
 	flags := cmd.Flags()
-	flags.StringVar(&f.run, "run", "", "only what belongs to this `RUN`, or to the one whose id begins so")
+	f.alias(cmd)
 	flags.BoolVar(&listOnly, "list", false, "list, and delete nothing")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "delete without asking")
 	return cmd

@@ -121,7 +121,7 @@ func TestCloudUpAndDown(t *testing.T) {
 	}
 	id := all[0].ID
 	// The server forgets some of what it was told, so there may be changes.
-	if out := percore(t, results, "cloud", "up", "--run", id).run(t, 0); !strings.Contains(out, "as it should be") && !strings.Contains(out, "Plan: 0 to add") {
+	if out := percore(t, results, "cloud", "up", "--resume", id).run(t, 0); !strings.Contains(out, "as it should be") && !strings.Contains(out, "Plan: 0 to add") {
 		t.Errorf("a second up:\n%s", out)
 	}
 	if got := server.Tagged("percore:run", id); got["instance"] != 3 {
@@ -131,7 +131,7 @@ func TestCloudUpAndDown(t *testing.T) {
 	if err != nil || key.Mode().Perm() != 0o600 {
 		t.Errorf("the run's key: %v, %v", key, err)
 	}
-	status := percore(t, results, "cloud", "status", "--run", id).run(t, 0)
+	status := percore(t, results, "cloud", "status", id).run(t, 0)
 	for _, want := range []string{id, "prepare", "3, 3 running", "c8gn.xlarge", "expires"} {
 		if !strings.Contains(strings.ToLower(status), want) {
 			t.Errorf("status does not say %q:\n%s", want, status)
@@ -143,7 +143,7 @@ func TestCloudUpAndDown(t *testing.T) {
 	if out := percore(t, results, "cloud", "sweep", "--region", server.Region).run(t, 2); !strings.Contains(out, "--yes") {
 		t.Errorf("sweep without a yes:\n%s", out)
 	}
-	down := percore(t, results, "cloud", "down", "--run", id).run(t, 0)
+	down := percore(t, results, "cloud", "down", id).run(t, 0)
 	if !strings.Contains(down, "nothing is left of run "+id) {
 		t.Errorf("down:\n%s", down)
 	}
@@ -159,8 +159,8 @@ func TestCloudUpAndDown(t *testing.T) {
 	if out := percore(t, results, "cloud", "sweep", "--region", server.Region, "--list").run(t, 0); !strings.Contains(out, "nothing of percore's") {
 		t.Errorf("sweep --list at the end:\n%s", out)
 	}
-	percore(t, results, "cloud", "down", "--run", id).run(t, 0)
-	if out := percore(t, results, "cloud", "up", "--run", id, "--yes").run(t, 2); !strings.Contains(out, "start a new run") {
+	percore(t, results, "cloud", "down", id).run(t, 0)
+	if out := percore(t, results, "cloud", "up", "--resume", id, "--yes").run(t, 2); !strings.Contains(out, "start a new run") {
 		t.Errorf("up after down:\n%s", out)
 	}
 }

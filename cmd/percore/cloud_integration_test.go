@@ -125,7 +125,7 @@ func TestCloudRun(t *testing.T) {
 	}
 	percore(t, results, "cloud", "ssh", "db", "--", "exit 7").run(t, 7)
 
-	c = percore(t, results, "cloud", "run", "--run", state.ID)
+	c = percore(t, results, "cloud", "run", "--resume", state.ID)
 	c.start(t)
 	// The window of the killed driver may still run.
 	st := await(t, c, results, "the first window after the kill", func(e []store.Event) bool { return windows(e) > 0 })
@@ -149,7 +149,7 @@ func TestCloudRun(t *testing.T) {
 	if code := c.ProcessState.ExitCode(); code != 1 {
 		t.Errorf("exit code %d with a dead host", code)
 	}
-	for _, want := range []string{"db", l.Named("db").Address, "percore cloud run --run " + state.ID} {
+	for _, want := range []string{"db", l.Named("db").Address, "percore cloud run --resume " + state.ID} {
 		if !strings.Contains(dead, want) {
 			t.Errorf("the output with a dead host does not say %q:\n%s", want, dead)
 		}
@@ -163,7 +163,7 @@ func TestCloudRun(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	out := percore(t, results, "cloud", "run", "--run", state.ID).run(t, 0)
+	out := percore(t, results, "cloud", "run", "--resume", state.ID).run(t, 0)
 	t.Log(out)
 	state, st = onDisk(t, results)
 	if st.Summary().State != store.StateComplete {
@@ -215,16 +215,16 @@ func TestCloudRun(t *testing.T) {
 	}
 
 	// Every stage can be repeated.
-	again := percore(t, results, "cloud", "prepare", "--run", state.ID).run(t, 0)
+	again := percore(t, results, "cloud", "prepare", state.ID).run(t, 0)
 	for _, h := range []string{"app", "db", "load"} {
 		if !strings.Contains(again, h+": 0 change(s)") {
 			t.Errorf("a second preparation changes %s:\n%s", h, again)
 		}
 	}
-	percore(t, results, "cloud", "up", "--run", state.ID).run(t, 0)
-	percore(t, results, "cloud", "down", "--run", state.ID).run(t, 0)
-	percore(t, results, "cloud", "down", "--run", state.ID).run(t, 0)
-	if out := percore(t, results, "cloud", "prepare", "--run", state.ID).run(t, 2); !strings.Contains(out, "destroyed") {
+	percore(t, results, "cloud", "up", "--resume", state.ID).run(t, 0)
+	percore(t, results, "cloud", "down", state.ID).run(t, 0)
+	percore(t, results, "cloud", "down", state.ID).run(t, 0)
+	if out := percore(t, results, "cloud", "prepare", state.ID).run(t, 2); !strings.Contains(out, "destroyed") {
 		t.Errorf("preparing what is gone:\n%s", out)
 	}
 	for _, h := range l.Hosts {

@@ -44,6 +44,11 @@ func (f *runFlags) measured(cmd *cobra.Command) {
 	flags.Var((*whole)(&f.seed), "seed", "seed of the candidates' order (default: drawn and recorded)")
 }
 
+// carriesOn is the flag of the commands that begin a run, or carry one on.
+func (f *runFlags) carriesOn(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.resume, "resume", "", "carry on this `RUN` where it stopped: an id, the beginning of one, a path, or latest")
+}
+
 // localLabs are the labs on this machine's engine.
 const localLabs = "auto, m4pro, small or a `FILE`"
 
@@ -117,8 +122,8 @@ func newRunCmd(a *app) *cobra.Command {
 	}
 	f.common(cmd, "auto", localLabs)
 	f.measured(cmd)
+	f.carriesOn(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.resume, "resume", "", "carry on this `RUN` at its next unfinished window")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print every window, its length and the total time, and measure nothing")
 	return cmd
 }

@@ -119,7 +119,7 @@ func TestTwoAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if err := again.Prepare(t.Context()); err == nil || !fail.IsInput(err) || !strings.Contains(said.Err(err), "percore cloud up --run "+d.ID()) {
+	if err := again.Prepare(t.Context()); err == nil || !fail.IsInput(err) || !strings.Contains(said.Err(err), "percore cloud up --resume "+d.ID()) {
 		t.Errorf("preparing machines that there are not: %v", err)
 	}
 	info, err := os.Stat(filepath.Join(again.Dir(), Dir))
@@ -179,11 +179,11 @@ func TestChoose(t *testing.T) {
 	now := time.Now()
 	add(State{ID: "20260101-gone", Created: now, Applied: at(now), Destroyed: at(now)})
 	add(State{ID: "20260102-live", Created: now.Add(time.Hour), Applied: at(now)})
-	if id, err := Choose(results, ""); id != "20260102-live" || err != nil {
-		t.Errorf("the one with machines: %q, %v", id, err)
+	if run, err := Choose(results, ""); filepath.Base(run) != "20260102-live" || err != nil {
+		t.Errorf("the one with machines: %q, %v", run, err)
 	}
-	if id, err := Choose(results, "20260101"); id != "20260101-gone" || err != nil {
-		t.Errorf("by its beginning: %q, %v", id, err)
+	if run, err := Choose(results, "20260101"); filepath.Base(run) != "20260101-gone" || err != nil {
+		t.Errorf("by its beginning: %q, %v", run, err)
 	}
 	if _, err := Choose(results, "2026"); err == nil || !strings.Contains(said.Err(err), "type more") {
 		t.Errorf("a beginning of two: %v", err)
@@ -197,14 +197,14 @@ func TestChoose(t *testing.T) {
 		t.Fatal(err)
 	}
 	states, damaged := List(results)
-	if len(states) != 2 || len(damaged) != 1 || !fail.IsInput(damaged[0]) || !strings.Contains(said.Err(damaged[0]), "sweep --run 20260101-gone") {
+	if len(states) != 2 || len(damaged) != 1 || !fail.IsInput(damaged[0]) || !strings.Contains(said.Err(damaged[0]), "sweep 20260101-gone") {
 		t.Errorf("beside a state that cannot be read: %+v, %v", states, damaged)
 	}
 	if _, err := Choose(results, "20260101"); err == nil || said.Err(err) != said.Err(damaged[0]) {
 		t.Errorf("the one that cannot be read: %v", err)
 	}
-	if id, err := Choose(results, "20260102"); id != "20260102-live" || err != nil {
-		t.Errorf("another one: %q, %v", id, err)
+	if run, err := Choose(results, "20260102"); filepath.Base(run) != "20260102-live" || err != nil {
+		t.Errorf("another one: %q, %v", run, err)
 	}
 }
 

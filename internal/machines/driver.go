@@ -187,11 +187,10 @@ func Open(o Options, id string) (*Driver, error) {
 // Peek opens a run to look at it or to reach its machines, also while another
 // percore is working on them. It must not be carried through a stage.
 func Peek(o Options, id string) (*Driver, error) {
-	id, err := Choose(o.Results, id)
+	run, err := Choose(o.Results, id)
 	if err != nil {
 		return nil, err
 	}
-	run := filepath.Join(o.Results, id)
 	s, err := readState(run)
 	if err != nil {
 		return nil, err
@@ -221,9 +220,12 @@ func (d *Driver) Spent() string {
 // State is how far the run has come.
 func (d *Driver) State() State { return d.f.state }
 
-// call is a command for this run.
+// call is a command for this run: those that can begin one as well carry it on.
 func (d *Driver) call(stage string) fail.Command {
-	return fail.Call("cloud "+stage, fail.Setting("run").To(d.ID()))
+	if stage == "run" || stage == "up" {
+		return fail.Call("cloud "+stage, fail.Setting("resume").To(d.ID()))
+	}
+	return fail.Call("cloud "+stage, d.ID())
 }
 
 func (d *Driver) say(format string, args ...any) { d.o.Console.Printf(format, args...) }

@@ -139,7 +139,7 @@ func (d *Driver) differs() error {
 		if c.was == "" {
 			was = "without " + c.flag
 		}
-		return fail.Input("run %s was begun %s, and %s is %q now", s.ID, was, c.flag, c.now).Try("leave out %s to go on with that run, or begin a new one with %s and without %s", fail.Setting(c.flag), fail.Setting("profile"), fail.Setting("run"))
+		return fail.Input("run %s was begun %s, and %s is %q now", s.ID, was, c.flag, c.now).Try("leave out %s to go on with that run, or begin a new one with %s and without %s", fail.Setting(c.flag), fail.Setting("profile"), fail.Setting("resume"))
 	}
 	for _, c := range []struct {
 		flag, copied, source string
@@ -153,7 +153,7 @@ func (d *Driver) differs() error {
 			return err
 		}
 		if was, err := os.ReadFile(filepath.Join(d.f.dir, c.copied)); err == nil && !bytes.Equal(was, now) {
-			return fail.Input("%s %s has changed since run %s was begun with it", c.flag, c.source, s.ID).Try("leave %s out to go on with the run as it was begun, or begin a new one without %s", fail.Setting(c.flag), fail.Setting("run"))
+			return fail.Input("%s %s has changed since run %s was begun with it", c.flag, c.source, s.ID).Try("leave %s out to go on with the run as it was begun, or begin a new one without %s", fail.Setting(c.flag), fail.Setting("resume"))
 		}
 	}
 	return nil

@@ -313,7 +313,7 @@ func (d *Driver) nothingLeft(ctx context.Context, c *aws.Client) error {
 		return err
 	}
 	if len(left) > 0 {
-		return fail.Work("run %s has left %s in %s", d.f.state.ID, join(left), c.Region).Try("try %s in a few minutes", fail.Call("cloud sweep", fail.Setting("region").To(c.Region), fail.Setting("run").To(d.f.state.ID)))
+		return fail.Work("run %s has left %s in %s", d.f.state.ID, join(left), c.Region).Try("try %s in a few minutes", fail.Call("cloud sweep", d.f.state.ID, fail.Setting("region").To(c.Region)))
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func create(results string, s State) (*folder, error) {
 		return nil, fmt.Errorf("making the results folder: %w", err)
 	}
 	if err := os.Mkdir(run, 0o755); errors.Is(err, fs.ErrExist) {
-		return nil, fail.In(run, "a run of this id exists already (%w)", fs.ErrExist).Try("carry on with %s", fail.Call("cloud run", s.ID))
+		return nil, fail.In(run, "a run of this id exists already (%w)", fs.ErrExist).Try("carry on with %s", fail.Call("cloud run", fail.Setting("resume").To(s.ID)))
 	} else if err != nil {
 		return nil, fmt.Errorf("making the run's folder: %w", err)
 	}
@@ -157,7 +157,7 @@ func readState(run string) (State, error) {
 	}
 	var s State
 	if err := json.Unmarshal(text, &s); err != nil {
-		return State{}, fail.Input("%s is not what percore wrote (%v)", path, err).Try("put a copy of it back, or delete the machines with %s and remove the folder %s", fail.Call("cloud sweep", fail.Setting("run").To(filepath.Base(run))), filepath.Dir(path))
+		return State{}, fail.Input("%s is not what percore wrote (%v)", path, err).Try("put a copy of it back, or delete the machines with %s and remove the folder %s", fail.Call("cloud sweep", filepath.Base(run)), filepath.Dir(path))
 	}
 	if s.Version != stateVersion {
 		return State{}, fail.Input("%s has version %d and this percore reads version %d", path, s.Version, stateVersion).Try("use the percore that made the run")
@@ -244,29 +244,20 @@ func List(results string) (states []State, damaged []error) {
 	return states, damaged
 }
 
-// Choose finds the run that a stage is meant for: the named one, or the one
-// that has machines, or else the one whose machines have expired. Without a name
-// several are refused, and runs whose state cannot be read do not count.
-func Choose(results, id string) (string, error) {
-	all := entries(results)
-	if id != "" {
-		var matches []entry
-		for _, e := range all {
-			if e.id == id {
-				return id, e.err
-			}
-			if strings.HasPrefix(e.id, id) {
-				matches = append(matches, e)
-			}
+// Choose finds the folder of the run that a stage is meant for: the named one,
+// as store.Find finds it, or the one that has machines, or else the one whose
+// machines have expired. Without a name several are refused, and runs whose state
+// cannot be read do not count.
+func Choose(results, name string) (string, error) {
+	if name != "" {
+		run, err := store.Find(results, name)
+		if err != nil {
+			return "", err
 		}
-		switch len(matches) {
-		case 0:
-			return "", fail.Input("there is no cloud run %q in %s", id, results).Try("%s lists those there are", fail.Call("cloud status"))
-		case 1:
-			return matches[0].id, matches[0].err
-		}
-		return "", fail.Input("%q could be %s", id, strings.Join(ids(matches), " or ")).Try("type more of the id")
+		_, err = readState(run)
+		return run, err
 	}
+	all := entries(results)
 	var live, expired, damaged []entry
 	for _, e := range all {
 		switch {
@@ -284,13 +275,13 @@ func Choose(results, id string) (string, error) {
 	}
 	switch {
 	case len(live) == 1:
-		return live[0].id, nil
+		return filepath.Join(results, live[0].id), nil
 	case len(live) > 1:
-		return "", fail.Input("%d cloud runs %s (%s)", len(live), what, strings.Join(ids(live), ", ")).Try("name one with %s", fail.Setting("run"))
+		return "", fail.Input("%d cloud runs %s (%s)", len(live), what, strings.Join(ids(live), ", ")).Try("name one")
 	case len(damaged) > 0:
 		return "", fail.Input("no cloud run in %s is known to have machines, and the state of %s cannot be read", results, strings.Join(ids(damaged), ", ")).Try("%s says more", fail.Call("cloud status"))
 	}
-	return "", fail.Input("no cloud run in %s has machines", results).Try("make some with %s, or name a run with %s", fail.Call("cloud up", fail.Setting("profile").To("aws-graviton")), fail.Setting("run"))
+	return "", fail.Input("no cloud run in %s has machines", results).Try("make some with %s, or name a run", fail.Call("cloud up", fail.Setting("profile").To("aws-graviton")))
 }
 
 func ids(all []entry) []string {

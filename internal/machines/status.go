@@ -56,12 +56,15 @@ func (s State) stage() string {
 func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer) error {
 	states, damaged := List(o.Results)
 	if id != "" {
-		var err error
-		if id, err = Choose(o.Results, id); err != nil {
+		run, err := Choose(o.Results, id)
+		if err != nil {
 			return err
 		}
-		damaged = nil
-		states = slices.DeleteFunc(states, func(s State) bool { return s.ID != id })
+		s, err := readState(run)
+		if err != nil {
+			return err
+		}
+		o.Results, states, damaged = filepath.Dir(run), []State{s}, nil
 	}
 	all := []Summary{}
 	for _, s := range states {
@@ -281,11 +284,11 @@ func known(results, id string) State {
 	if id == "" {
 		return State{}
 	}
-	id, err := Choose(results, id)
+	run, err := Choose(results, id)
 	if err != nil {
 		return State{}
 	}
-	s, err := readState(filepath.Join(results, id))
+	s, err := readState(run)
 	if err != nil {
 		return State{}
 	}
@@ -320,7 +323,7 @@ func noteDestroyed(o Options, id string) error {
 		return err
 	}
 	if err := d.f.take(); err != nil {
-		o.Console.Printf("note: %v; %s notes then that its machines are gone", err, fail.Call("cloud down", fail.Setting("run").To(id)))
+		o.Console.Printf("note: %v; %s notes then that its machines are gone", err, fail.Call("cloud down", id))
 		return nil
 	}
 	defer d.Close()
