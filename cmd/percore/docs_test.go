@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/answers/sizing"
@@ -17,7 +17,7 @@ import (
 func TestEveryFieldIsDocumented(t *testing.T) {
 	for file, values := range map[string][]any{
 		"answers-json.md": {claims.Report{}, portability.Report{}, sizing.Plan{}},
-		"report-json.md":  {analysis.Report{}, published.Listing{}, claims.Result{}},
+		"report-json.md":  {figures.Tables{}, published.Listing{}, claims.Result{}},
 	} {
 		text, err := os.ReadFile("../../docs/" + file)
 		if err != nil {

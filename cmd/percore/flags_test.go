@@ -21,13 +21,13 @@ import (
 // listed here names the flags of another program, or stands in a document.
 func TestFlagsAreNamedHereAlone(t *testing.T) {
 	allowed := map[string]string{
-		"internal/lab/images":                 "of configure, mmdebstrap, cargo and rustc",
-		"internal/lab/window.go":              "the guest program's",
-		"internal/lab/hosts.go":               "iperf3's",
-		"internal/machines/aws/client.go":     "of the AWS command line",
-		"internal/answers/sizing/sizing.go":   "a plan's assumptions, a document that is kept",
-		"internal/answers/claims/report.go":   "the last line of the verdicts, a document that is kept",
-		"internal/answers/analysis/tables.go": "the notes of a report, a document that is kept",
+		"internal/lab/images":                "of configure, mmdebstrap, cargo and rustc",
+		"internal/lab/window.go":             "the guest program's",
+		"internal/lab/hosts.go":              "iperf3's",
+		"internal/machines/aws/client.go":    "of the AWS command line",
+		"internal/answers/sizing/sizing.go":  "a plan's assumptions, a document that is kept",
+		"internal/answers/claims/report.go":  "the last line of the verdicts, a document that is kept",
+		"internal/answers/figures/tables.go": "the notes of a report, a document that is kept",
 	}
 	files := slices.Sorted(maps.Keys(allowed))
 	flags := map[string]bool{}

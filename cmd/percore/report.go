@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
@@ -82,7 +81,7 @@ func newReportCmd(a *app) *cobra.Command {
 			}
 			switch {
 			case verify:
-				err = a.verify(src.Input, src.store)
+				err = a.verify(src.Measured, src.store)
 			case src.store != nil && !a.noVerify: // the report itself says what was not checked
 				err = a.check(src.store)
 			}
@@ -154,7 +153,7 @@ func shorthand(cmd *cobra.Command, o *report.Options, short map[string]*bool) er
 
 // source is a run as it was named: its windows and where its files are.
 type source struct {
-	analysis.Input
+	figures.Measured
 	store *store.Store // nil for a raw folder of the published study
 	dir   string
 }
@@ -177,7 +176,7 @@ const ratePlanned = 10_000
 // document makes everything a report holds: the tables, the verdicts, what a
 // rate needs, and for the page a comparison.
 func (a *app) document(src source, against string) (report.Document, error) {
-	d := report.Document{Report: analysis.Of(src.Input), Input: src.Input, Read: src.read}
+	d := report.Document{Report: figures.TablesOf(src.Measured), Input: src.Measured, Read: src.read}
 	if a.noVerify && src.store != nil {
 		d.Report.Caveats = append(d.Report.Caveats, unchecked)
 	}
@@ -256,13 +255,13 @@ func (a *app) open(arg string) (source, error) {
 		if err != nil {
 			return source{}, err
 		}
-		return source{analysis.FromStudy(s), nil, dir}, nil
+		return source{figures.ReadStudy(s), nil, dir}, nil
 	}
 	st, err := store.Open(dir)
 	if err != nil {
 		return source{}, err
 	}
-	return source{analysis.FromStore(st), st, dir}, nil
+	return source{figures.ReadStore(st), st, dir}, nil
 }
 
 // printReport prints the tables of a results folder to the terminal and leaves
@@ -275,7 +274,7 @@ func (a *app) printReport(dir string) error {
 	if err := a.check(st); err != nil {
 		return err
 	}
-	d, err := a.document(source{analysis.FromStore(st), st, dir}, "")
+	d, err := a.document(source{figures.ReadStore(st), st, dir}, "")
 	if err != nil {
 		return err
 	}
@@ -283,7 +282,7 @@ func (a *app) printReport(dir string) error {
 }
 
 // verify holds the log of a run against its raw files.
-func (a *app) verify(in analysis.Input, st *store.Store) error {
+func (a *app) verify(in figures.Measured, st *store.Store) error {
 	if st == nil {
 		fmt.Fprintln(a.stderr, "verified: these figures are derived from the raw files each time")
 		return nil
@@ -334,11 +333,11 @@ func (a *app) verify(in analysis.Input, st *store.Store) error {
 
 // warn says what a bare CSV cannot: why figures may not be compared, what is odd
 // about what they come from and which cells are incomplete.
-func (a *app) warn(r analysis.Report) {
+func (a *app) warn(r figures.Tables) {
 	for _, c := range slices.Concat(r.Caveats, r.Notes) {
 		fmt.Fprintf(a.stderr, "note: %s\n", c)
 	}
-	say := func(c analysis.Cell) {
+	say := func(c figures.Cell) {
 		for _, n := range c.Notes {
 			fmt.Fprintf(a.stderr, "note: %s %s %s: %s\n", c.Phase, c.Candidate, c.Scenario, n)
 		}

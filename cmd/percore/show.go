@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/report"
@@ -26,8 +26,8 @@ func newShowCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			src.Windows = analysis.Without(src.Windows, damaged)
-			return report.Show(a.stdout, src.Input, analysis.Of(src.Input), damaged, a.width())
+			src.Windows = figures.Without(src.Windows, damaged)
+			return report.Show(a.stdout, src.Measured, figures.TablesOf(src.Measured), damaged, a.width())
 		},
 	}
 	a.noVerifyFlag(cmd)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
@@ -42,7 +42,7 @@ var benchUnits = []struct {
 // benchstat separates: suite, flavour, profile, CPU and instance type. The run's
 // id, which differs always, stands in a line that tools skip, and so do hosts,
 // links and prices where there are several hosts.
-func Bench(w io.Writer, r analysis.Report) error {
+func Bench(w io.Writer, r figures.Tables) error {
 	h := r.Header
 	if _, err := fmt.Fprintf(w, "# percore run %s, preset %s\n", oneLine(h.ID), oneLine(h.Preset)); err != nil {
 		return err
@@ -100,7 +100,7 @@ func Bench(w io.Writer, r analysis.Report) error {
 // benchName names the cell of a window: Read/candidate=go/phase=rate/… . The
 // number of connections does not come last, where a dash and a number would be
 // read as GOMAXPROCS; none of the parts holds a dash before a final number.
-func benchName(row analysis.WindowRow) string {
+func benchName(row figures.WindowRow) string {
 	name := fmt.Sprintf("%s/candidate=%s/phase=%s/conns=%d", benchWord(row.Scenario, true), benchWord(row.Candidate, false), benchWord(row.Phase, false), row.Connections)
 	if row.Kind == plan.KindRate {
 		name += fmt.Sprintf("/target=%d", row.Target)
@@ -128,7 +128,7 @@ func benchWord(s string, first bool) string {
 }
 
 // appHost is the host on which the candidates ran.
-func appHost(h analysis.Header) store.HostFacts {
+func appHost(h figures.Header) store.HostFacts {
 	for _, host := range h.Hosts {
 		if slices.Contains(host.Roles, plan.App) {
 			return host

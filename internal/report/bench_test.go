@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 )
 
 // TestBenchIsRead reads what is written with the format's own reader.
@@ -64,7 +64,7 @@ func TestBenchIsRead(t *testing.T) {
 // go.mod has.
 func TestBenchstat(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name string, change func(*analysis.WindowRow)) string {
+	write := func(name string, change func(*figures.WindowRow)) string {
 		r := full(t).Report
 		r.Header.ID = name
 		for i := range r.Windows {
@@ -80,8 +80,8 @@ func TestBenchstat(t *testing.T) {
 		}
 		return path
 	}
-	before := write("before", func(*analysis.WindowRow) {})
-	after := write("after", func(w *analysis.WindowRow) {
+	before := write("before", func(*figures.WindowRow) {})
+	after := write("after", func(w *figures.WindowRow) {
 		m := *w.Measured
 		m.AppCPUUS *= 0.5
 		w.Measured = &m

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/base/outfile"
 	"github.com/percore/percore/internal/base/plaintext"
@@ -93,7 +93,7 @@ func JSON(w io.Writer, d Document) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(struct {
-		analysis.Report
+		figures.Tables
 		Claims []claims.Result `json:"claims"`
 	}{d.Report, append([]claims.Result{}, d.Verdicts...)})
 }
@@ -106,7 +106,7 @@ func escape(s string) string {
 // CSV writes one table, with full precision and the units in the names of the
 // columns; min and max stand beside an estimate. The summary is the study's
 // summary.csv: its columns, its rounding.
-func CSV(w io.Writer, r analysis.Report, name string) error {
+func CSV(w io.Writer, r figures.Tables, name string) error {
 	out := csv.NewWriter(w)
 	var err error
 	put := func(fields ...string) {
@@ -116,18 +116,18 @@ func CSV(w io.Writer, r analysis.Report, name string) error {
 	}
 	switch name {
 	case "", TableSummary:
-		put(analysis.SummaryColumns...)
-		for _, row := range analysis.Summary(r) {
+		put(figures.SummaryColumns...)
+		for _, row := range figures.Summary(r) {
 			put(row...)
 		}
 	case TableRate:
-		put(slices.Concat(cellColumns, []string{"target_per_s", "met"}, figureColumns(rateFigures(analysis.RateRow{})), []string{"failed", "notes"})...)
+		put(slices.Concat(cellColumns, []string{"target_per_s", "met"}, figureColumns(rateFigures(figures.RateRow{})), []string{"failed", "notes"})...)
 		for _, row := range r.Rate {
 			put(slices.Concat(cellFields(row.Cell), []string{strconv.Itoa(row.Target), strconv.Itoa(row.Met)},
 				figureFields(rateFigures(row)), []string{strconv.FormatInt(row.Failed, 10), strings.Join(row.Notes, "; ")})...)
 		}
 	case TableCeiling, TableConnections:
-		put(slices.Concat(cellColumns, []string{"best_repetition"}, figureColumns(ceilingFigures(analysis.CeilingRow{})), []string{"failed", "notes"})...)
+		put(slices.Concat(cellColumns, []string{"best_repetition"}, figureColumns(ceilingFigures(figures.CeilingRow{})), []string{"failed", "notes"})...)
 		rows := r.Ceiling
 		if name == TableConnections {
 			rows = r.Connections
@@ -211,24 +211,24 @@ func CSV(w io.Writer, r analysis.Report, name string) error {
 
 var cellColumns = []string{"phase", "candidate", "scenario", "connections", "repetitions", "planned", "evidence"}
 
-func cellFields(c analysis.Cell) []string {
+func cellFields(c figures.Cell) []string {
 	return []string{c.Phase, c.Candidate, c.Scenario, strconv.Itoa(c.Connections), strconv.Itoa(c.Repetitions), strconv.Itoa(c.Planned), strconv.FormatBool(c.Evidence)}
 }
 
 // figure is a column with its estimate.
 type figure struct {
 	name string
-	stat *analysis.Stat
+	stat *figures.Stat
 }
 
-func rateFigures(r analysis.RateRow) []figure {
+func rateFigures(r figures.RateRow) []figure {
 	return []figure{
 		{"achieved_per_s", r.Achieved}, {"p50_ms", r.P50}, {"p99_ms", r.P99}, {"p999_ms", r.P999}, {"app_cores", r.Cores},
 		{"app_cpu_us_per_request", r.CPU}, {"db_cores", r.DBCores}, {"db_cpu_us_per_request", r.DBCPU}, {"peak_bytes", r.Peak},
 	}
 }
 
-func ceilingFigures(r analysis.CeilingRow) []figure {
+func ceilingFigures(r figures.CeilingRow) []figure {
 	return []figure{
 		{"achieved_per_s", r.Achieved}, {"median_per_s", r.Median}, {"p50_ms", r.P50}, {"p99_ms", r.P99}, {"p999_ms", r.P999}, {"app_cores", r.Cores},
 		{"app_cpu_us_per_request", r.CPU}, {"db_cores", r.DBCores}, {"db_cpu_us_per_request", r.DBCPU}, {"peak_bytes", r.Peak},

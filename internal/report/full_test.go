@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/evidence/measure"
@@ -39,7 +38,7 @@ func full(t testing.TB) Document {
 	}
 	end := run.Started.Add(5 * time.Hour)
 	run.Ended = &end
-	in := analysis.Input{Run: run, State: store.StateComplete}
+	in := figures.Measured{Run: run, State: store.StateComplete}
 	const host = 1.3
 	files := map[string][]byte{}
 	get := func(phase, metric, candidate, scenario string) float64 {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
 )
@@ -15,7 +15,7 @@ import (
 type fact struct{ Name, Text string }
 
 // title is the first line of a report.
-func title(h analysis.Header) string {
+func title(h figures.Header) string {
 	if h.Study {
 		return "php-go-bench " + h.ID + " (raw folder in the layout of the published study)"
 	}
@@ -24,7 +24,7 @@ func title(h analysis.Header) string {
 
 // verdict says that the figures may stand beside the published ones. Why they
 // may not is a caveat, which stands before everything else.
-func verdict(h analysis.Header) string {
+func verdict(h figures.Header) string {
 	switch {
 	case h.Comparable && len(h.Otherwise) > 0:
 		return "yes; otherwise than in the study: " + strings.Join(h.Otherwise, "; ")
@@ -35,7 +35,7 @@ func verdict(h analysis.Header) string {
 }
 
 // facts is the identity of a run.
-func facts(h analysis.Header) []fact {
+func facts(h figures.Header) []fact {
 	var list []fact
 	add := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" {
@@ -149,16 +149,16 @@ func clockText(ms *float64) string {
 	case ms == nil:
 		return ""
 	case *ms < 0:
-		return "clock " + analysis.Shortest(-*ms, 3) + " ms behind the load host's"
+		return "clock " + figures.Shortest(-*ms, 3) + " ms behind the load host's"
 	case *ms > 0:
-		return "clock " + analysis.Shortest(*ms, 3) + " ms ahead of the load host's"
+		return "clock " + figures.Shortest(*ms, 3) + " ms ahead of the load host's"
 	}
 	return "clock that of the load host"
 }
 
 func linkText(l store.Link) string {
 	return fmt.Sprintf("%s to %s: round trip %s ms (%s–%s), %s Gbit/s, %s", l.From, l.To,
-		analysis.Shortest(l.RTTMeanMS, 3), analysis.Shortest(l.RTTMinMS, 3), analysis.Shortest(l.RTTMaxMS, 3), Number(l.BitsPerS/1e9, 2), counted(int(l.Retransmits), "segment")+" sent again")
+		figures.Shortest(l.RTTMeanMS, 3), figures.Shortest(l.RTTMinMS, 3), figures.Shortest(l.RTTMaxMS, 3), Number(l.BitsPerS/1e9, 2), counted(int(l.Retransmits), "segment")+" sent again")
 }
 
 // cloudText says where the machines came from and what they cost.

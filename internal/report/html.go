@@ -14,7 +14,6 @@ import (
 
 	"gonum.org/v1/plot"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
@@ -292,7 +291,7 @@ func sizingTable(d Document) Table {
 	return t
 }
 
-func versionTable(h analysis.Header) Table {
+func versionTable(h figures.Header) Table {
 	t := Table{ID: "versions", Title: "Versions", About: "Versions of everything that was measured or measured with.",
 		Columns: []Column{{"program", true, 0}, {"version", true, 0}}, Empty: "No versions were recorded."}
 	for _, id := range slices.Sorted(maps.Keys(h.Versions)) {
@@ -305,7 +304,7 @@ func versionTable(h analysis.Header) Table {
 const maxFailed = 2000
 
 // failedTable lists every failed gate with its reading and its limit.
-func failedTable(in analysis.Input) Table {
+func failedTable(in figures.Measured) Table {
 	t := Table{ID: "failed-gates", Title: "Every failed gate", About: "Each attempt at a window in which a gate failed, with what was read and the limit.",
 		Columns: []Column{{"window", true, 0}, {"attempt", false, 0}, {"gate", true, 0}, {"reading", false, 0}, {"limit", false, 0}, {"detail", true, 0}},
 		Empty:   "No gate failed in any attempt."}
@@ -346,10 +345,10 @@ func method(d Document) []fact {
 				}
 			}
 			list = append(list, fact{p.ID, fmt.Sprintf("Open loop: requests arrive at a fixed rate (%s) over %s connections for %s s, %d times; latency counts from when the load generator got around to a request, waiting for a free connection included.",
-				strings.Join(at, ", "), joinInts(p.Connections), analysis.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
+				strings.Join(at, ", "), joinInts(p.Connections), figures.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
 		case plan.KindCeiling:
 			list = append(list, fact{p.ID, fmt.Sprintf("Closed loop: each of %s connections sends its next request when the last is answered, for %s s, %d times.",
-				joinInts(p.Connections), analysis.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
+				joinInts(p.Connections), figures.Shortest(p.Window.Seconds(), 3), p.Repetitions)})
 		}
 	}
 	list = append(list, fact{"counters", "CPU time and memory are the kernel's counters of the containers' control groups, never percentages; the first and the last sample enclose the window."})
@@ -379,7 +378,7 @@ var gateWords = []fact{
 }
 
 // gateFacts explains the gates that the run's windows have.
-func gateFacts(in analysis.Input) []fact {
+func gateFacts(in figures.Measured) []fact {
 	seen := map[string]bool{}
 	for _, w := range in.Windows {
 		for _, g := range w.Gates {
@@ -596,7 +595,7 @@ func drawings(d Document) []figureView {
 }
 
 // order is the place of a candidate, which gives it its colour everywhere.
-func order(h analysis.Header, candidate string) int {
+func order(h figures.Header, candidate string) int {
 	if i := slices.Index(h.Order, candidate); i >= 0 {
 		return i
 	}
@@ -627,7 +626,7 @@ func groups[T any](rows []T, cell func(T) (phase, scenario string, target int)) 
 
 // heading names a panel: the scenario, and the phase where there are several of
 // the kind.
-func heading(r analysis.Report, phase, scenario string) string {
+func heading(r figures.Tables, phase, scenario string) string {
 	kinds := map[plan.Kind]int{}
 	var mine plan.Kind
 	for _, p := range phaseKinds(r) {
@@ -642,12 +641,12 @@ func heading(r analysis.Report, phase, scenario string) string {
 	return scenario
 }
 
-func rateGroups(r analysis.Report) [][]analysis.RateRow {
-	return groups(r.Rate, func(row analysis.RateRow) (string, string, int) { return row.Phase, row.Scenario, row.Target })
+func rateGroups(r figures.Tables) [][]figures.RateRow {
+	return groups(r.Rate, func(row figures.RateRow) (string, string, int) { return row.Phase, row.Scenario, row.Target })
 }
 
 // statBar makes a bar of an estimate.
-func statBar(h analysis.Header, c analysis.Cell, s *analysis.Stat, decimals int) bar {
+func statBar(h figures.Header, c figures.Cell, s *figures.Stat, decimals int) bar {
 	b := bar{name: c.Candidate, ink: order(h, c.Candidate), hollow: !c.Evidence}
 	if s == nil {
 		b.missing = "no figure"
@@ -691,7 +690,7 @@ func cpuPanels(d Document) []panel {
 	if len(list) > 0 {
 		return list
 	}
-	for _, rows := range groups(d.Report.Ceiling, func(row analysis.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, 0 }) {
+	for _, rows := range groups(d.Report.Ceiling, func(row figures.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, 0 }) {
 		var b []bar
 		for _, row := range rows {
 			b = append(b, statBar(d.Report.Header, row.Cell, row.CPU, 1))
@@ -702,7 +701,7 @@ func cpuPanels(d Document) []panel {
 }
 
 // ofOne says which of several load generators is drawn.
-func ofOne(r analysis.Report) string {
+func ofOne(r figures.Tables) string {
 	if r.Header.Generators < 2 {
 		return ""
 	}
@@ -762,7 +761,7 @@ func latencyPanels(d Document) ([]panel, *Table) {
 		}
 		for _, p := range []float64{50, 90, 99, 99.9, 99.99} {
 			if p <= top {
-				o.xTicks = append(o.xTicks, plot.Tick{Value: tail(p), Label: "p" + analysis.Shortest(p, 2)})
+				o.xTicks = append(o.xTicks, plot.Tick{Value: tail(p), Label: "p" + figures.Shortest(p, 2)})
 			}
 		}
 		list = append(list, lines(o))
@@ -848,9 +847,9 @@ func tracePanels(d Document) ([]panel, *Table) {
 	return list, &data
 }
 
-func ceilingPanels(r analysis.Report) []panel {
+func ceilingPanels(r figures.Tables) []panel {
 	var list []panel
-	for _, rows := range groups(r.Connections, func(row analysis.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, 0 }) {
+	for _, rows := range groups(r.Connections, func(row figures.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, 0 }) {
 		o := chart{title: heading(r, rows[0].Phase, rows[0].Scenario), sub: "requests/s", xName: "connections", logX: true, fromZero: true}
 		at := map[string]int{}
 		var counts []int
@@ -888,9 +887,9 @@ func ceilingPanels(r analysis.Report) []panel {
 }
 
 // ceilingBars are the ceilings where there is one number of connections only.
-func ceilingBars(r analysis.Report) []panel {
+func ceilingBars(r figures.Tables) []panel {
 	var list []panel
-	for _, rows := range groups(r.Connections, func(row analysis.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, row.Connections }) {
+	for _, rows := range groups(r.Connections, func(row figures.CeilingRow) (string, string, int) { return row.Phase, row.Scenario, row.Connections }) {
 		var b []bar
 		for _, row := range rows {
 			b = append(b, statBar(r.Header, row.Cell, row.Achieved, 0))

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/evidence/cgroup"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/oha"
@@ -33,7 +33,7 @@ func (s sample) name() string {
 }
 
 // pick chooses the window that stands for a cell.
-func pick(in analysis.Input, r analysis.Report, phase, candidate, scenario string, connections int) (sample, bool) {
+func pick(in figures.Measured, r figures.Tables, phase, candidate, scenario string, connections int) (sample, bool) {
 	if len(in.Windows) != len(r.Windows) {
 		return sample{}, false
 	}
@@ -263,7 +263,7 @@ func shown(run store.Run) string {
 }
 
 // phaseKinds are the phases of a run that have windows, in order.
-func phaseKinds(r analysis.Report) []struct {
+func phaseKinds(r figures.Tables) []struct {
 	id   string
 	kind plan.Kind
 } {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
@@ -18,8 +17,8 @@ import (
 // Document is everything a report for people is made of. What is not there, nil
 // or empty, is left out of the report or said to be missing.
 type Document struct {
-	Report   analysis.Report
-	Input    analysis.Input
+	Report   figures.Tables
+	Input    figures.Measured
 	Verdicts []claims.Result // of the published claims over this run
 	// Comparison puts the run beside another one or beside the published
 	// figures; its first set is what it is compared with.
@@ -46,7 +45,7 @@ func summary(d Document) []summaryLine {
 
 // perCore is how many requests one core carries: a second of CPU time over the
 // CPU time of a request.
-func perCore(cpu *analysis.Stat) (float64, bool) {
+func perCore(cpu *figures.Stat) (float64, bool) {
 	if cpu == nil || cpu.Value <= 0 {
 		return 0, false
 	}
@@ -57,7 +56,7 @@ func perCore(cpu *analysis.Stat) (float64, bool) {
 // fixed rate, or else of the ceiling.
 type cpuCell struct {
 	candidate, scenario string
-	cpu                 *analysis.Stat
+	cpu                 *figures.Stat
 	evidence            bool
 	phase               string
 }
@@ -66,8 +65,8 @@ type cpuCell struct {
 // rate, as the study has it, or else at the ceiling. A scenario in which some
 // candidate was nearly idle at the fixed rate is taken from the ceiling for all
 // of them, where that was measured, and is named.
-func cpuCells(r analysis.Report) (list []cpuCell, idle []string) {
-	add := func(c analysis.Cell, cpu *analysis.Stat) {
+func cpuCells(r figures.Tables) (list []cpuCell, idle []string) {
+	add := func(c figures.Cell, cpu *figures.Stat) {
 		if cpu == nil {
 			return
 		}
@@ -95,7 +94,7 @@ func cpuCells(r analysis.Report) (list []cpuCell, idle []string) {
 
 // idleScenarios are those in which a candidate was nearly idle at the fixed
 // rate and for which the ceiling of every candidate that was measured is known.
-func idleScenarios(r analysis.Report) []string {
+func idleScenarios(r figures.Tables) []string {
 	budget := float64(r.Header.Roles[plan.App].CPUs.Count())
 	var list []string
 	for _, row := range r.Rate {
@@ -105,7 +104,7 @@ func idleScenarios(r analysis.Report) []string {
 		known := true
 		for _, other := range r.Rate {
 			if other.Scenario == row.Scenario && other.CPU != nil {
-				known = known && slices.ContainsFunc(r.Ceiling, func(c analysis.CeilingRow) bool {
+				known = known && slices.ContainsFunc(r.Ceiling, func(c figures.CeilingRow) bool {
 					return c.Scenario == other.Scenario && c.Candidate == other.Candidate && c.CPU != nil && (c.Evidence || !other.Evidence)
 				})
 			}
@@ -122,12 +121,12 @@ func idleNote(idle []string) []string {
 	if len(idle) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", sheet.Enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))}
+	return []string{fmt.Sprintf("%s: from the ceiling, because at the fixed rate a candidate used less than %s %% of its cores, where waiting costs more than work", sheet.Enumerate(idle), figures.Shortest(100*figures.IdleShare, 0))}
 }
 
-func idleCaption(r analysis.Report) string {
+func idleCaption(r figures.Tables) string {
 	if idle := idleScenarios(r); len(idle) > 0 {
-		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", sheet.Enumerate(idle), analysis.Shortest(100*figures.IdleShare, 0))
+		return fmt.Sprintf("In %s a candidate used less than %s %% of its cores at this rate, where waiting costs more than work: what one core carries is taken from the ceiling there.", sheet.Enumerate(idle), figures.Shortest(100*figures.IdleShare, 0))
 	}
 	return ""
 }
@@ -180,13 +179,13 @@ func sortedNames(m map[string]bool) []string {
 	return list
 }
 
-func targets(r analysis.Report) string {
+func targets(r figures.Tables) string {
 	type group struct {
 		scenario string
 		target   int
 	}
 	var order []group
-	rows := map[group][]analysis.RateRow{}
+	rows := map[group][]figures.RateRow{}
 	for _, row := range r.Rate {
 		g := group{row.Scenario, row.Target}
 		if rows[g] == nil {
@@ -286,7 +285,7 @@ func causeOrder(n map[claims.Cause]int) []claims.Cause {
 	return list
 }
 
-func failures(r analysis.Report) string {
+func failures(r figures.Tables) string {
 	var parts []string
 	for _, g := range r.Gates {
 		if g.Failed > 0 {
@@ -326,7 +325,7 @@ func failures(r analysis.Report) string {
 	return text + "."
 }
 
-func comparable(r analysis.Report) string {
+func comparable(r figures.Tables) string {
 	if r.Header.Comparable {
 		text := "Yes: its figures may stand beside the published ones."
 		if list := r.Header.Otherwise; len(list) > 0 {

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
@@ -25,9 +24,9 @@ import (
 
 // document makes everything of a run that a report can hold: verdicts, a
 // comparison with the published figures and plots from raw files.
-func document(t testing.TB, in analysis.Input, dir string) Document {
+func document(t testing.TB, in figures.Measured, dir string) Document {
 	t.Helper()
-	d := Document{Report: analysis.Of(in), Input: in, Read: func(path string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, path)) }}
+	d := Document{Report: figures.TablesOf(in), Input: in, Read: func(path string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, path)) }}
 	base, err := published.Set()
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +58,13 @@ func documents(t testing.TB) map[string]Document {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := analysis.FromStore(s)
+	run := figures.ReadStore(s)
 	run.State = store.StateInterrupted // the writer is this process and still holds the lock
 	hosts, dir := openHosts(t)
 	return map[string]Document{
 		"hosts": document(t, hosts, dir),
 		"run":   document(t, run, s.Dir()),
-		"study": document(t, analysis.FromStudy(readStudy(t)), studyDir),
+		"study": document(t, figures.ReadStudy(readStudy(t)), studyDir),
 		"full":  full(t),
 	}
 }
@@ -88,7 +87,7 @@ func TestGoldenPage(t *testing.T) {
 // make it depend on something else, or hard to read aloud.
 func TestPageStructure(t *testing.T) {
 	all := documents(t)
-	all["empty"] = Document{Report: analysis.Of(analysis.Input{State: store.StateInterrupted})}
+	all["empty"] = Document{Report: figures.TablesOf(figures.Measured{State: store.StateInterrupted})}
 	for name, d := range all {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

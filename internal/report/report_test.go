@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
@@ -46,34 +46,34 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // hostsInput is the run of several hosts.
-func hostsInput(t testing.TB) analysis.Input {
+func hostsInput(t testing.TB) figures.Measured {
 	t.Helper()
 	in, _ := openHosts(t)
 	return in
 }
 
-func openHosts(t testing.TB) (analysis.Input, string) {
+func openHosts(t testing.TB) (figures.Measured, string) {
 	t.Helper()
 	s, err := store.Open(convertToHosts(t, t.TempDir()).Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := analysis.FromStore(s)
+	in := figures.ReadStore(s)
 	in.State = store.StateInterrupted // as above
 	return in, s.Dir()
 }
 
 // sources are what the golden files are made from: the study's raw folder, the
 // same as a percore run, and the results folders kept in testdata/runs.
-func sources(t *testing.T) map[string]analysis.Input {
+func sources(t *testing.T) map[string]figures.Measured {
 	t.Helper()
 	s, err := store.Open(convert(t, t.TempDir()).Dir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := analysis.FromStore(s)
+	run := figures.ReadStore(s)
 	run.State = store.StateInterrupted // the writer is this process and still holds the lock
-	all := map[string]analysis.Input{"study": analysis.FromStudy(readStudy(t)), "run": run, "hosts": hostsInput(t)}
+	all := map[string]figures.Measured{"study": figures.ReadStudy(readStudy(t)), "run": run, "hosts": hostsInput(t)}
 	folders, err := filepath.Glob(filepath.Join("testdata", "runs", "*", store.RunFile))
 	if err != nil {
 		t.Fatal(err)
@@ -83,14 +83,14 @@ func sources(t *testing.T) map[string]analysis.Input {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[filepath.Base(filepath.Dir(f))] = analysis.FromStore(s)
+		all[filepath.Base(filepath.Dir(f))] = figures.ReadStore(s)
 	}
 	return all
 }
 
 func TestGolden(t *testing.T) {
 	for name, in := range sources(t) {
-		r := analysis.Of(in)
+		r := figures.TablesOf(in)
 		d := Document{Report: r, Input: in}
 		outputs := map[string]func(*bytes.Buffer) error{
 			"txt":      func(b *bytes.Buffer) error { return Write(b, d, Options{Format: "text"}) },
@@ -118,7 +118,7 @@ func TestTextFitsItsWidth(t *testing.T) {
 	for name, in := range sources(t) {
 		for _, width := range []int{80, 100, 120, 200} {
 			var b bytes.Buffer
-			if err := Text(&b, analysis.Of(in), width); err != nil {
+			if err := Text(&b, figures.TablesOf(in), width); err != nil {
 				t.Fatal(err)
 			}
 			for _, line := range strings.Split(b.String(), "\n") {
@@ -134,7 +134,7 @@ func TestTextFitsItsWidth(t *testing.T) {
 func TestNothingIsSilent(t *testing.T) {
 	all := sources(t)
 	var text bytes.Buffer
-	if err := Text(&text, analysis.Of(all["run"]), 0); err != nil {
+	if err := Text(&text, figures.TablesOf(all["run"]), 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -160,7 +160,7 @@ func TestJSONIsVersioned(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if doc["version"] != float64(analysis.Version) {
+	if doc["version"] != float64(figures.TablesVersion) {
 		t.Errorf("version %v", doc["version"])
 	}
 	for _, k := range []string{"caveats", "fixed_rate", "ceiling", "ceiling_by_connections", "token_share", "probes", "gates_failed", "attempts_broken_off", "blocks_failed", "windows", "notes"} {
@@ -197,7 +197,7 @@ func TestJSONIsVersioned(t *testing.T) {
 }
 
 func TestCSVIsRectangular(t *testing.T) {
-	r := analysis.Of(sources(t)["run"])
+	r := figures.TablesOf(sources(t)["run"])
 	for _, table := range CSVTables {
 		var b bytes.Buffer
 		if err := CSV(&b, r, table); err != nil {
@@ -210,7 +210,7 @@ func TestCSVIsRectangular(t *testing.T) {
 }
 
 func TestMarkdownIsEscaped(t *testing.T) {
-	r := analysis.Of(sources(t)["run"])
+	r := figures.TablesOf(sources(t)["run"])
 	r.Rate[0].Candidate = "a|b<c>*d_e[f]"
 	var b bytes.Buffer
 	if err := Markdown(&b, Document{Report: r}); err != nil {
@@ -233,7 +233,7 @@ func TestBadOptions(t *testing.T) {
 func TestEmptyRun(t *testing.T) {
 	for _, f := range Formats {
 		var b bytes.Buffer
-		if err := Write(&b, Document{Report: analysis.Of(analysis.Input{State: store.StateInterrupted})}, Options{Format: f, Width: 40}); err != nil || b.Len() == 0 {
+		if err := Write(&b, Document{Report: figures.TablesOf(figures.Measured{State: store.StateInterrupted})}, Options{Format: f, Width: 40}); err != nil || b.Len() == 0 {
 			t.Errorf("%s: %d bytes, %v", f, b.Len(), err)
 		}
 	}
@@ -300,7 +300,7 @@ func BenchmarkReport(b *testing.B) {
 					b.Fatal(err)
 				}
 				var out bytes.Buffer
-				if err := Text(&out, analysis.Of(analysis.FromStore(s)), 100); err != nil {
+				if err := Text(&out, figures.TablesOf(figures.ReadStore(s)), 100); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -338,7 +338,7 @@ func TestListOfMachines(t *testing.T) {
 // TestOtherwise: whatever a run does otherwise than the study stands beside the
 // word that lets its figures stand beside the study's.
 func TestOtherwise(t *testing.T) {
-	h := analysis.Header{Comparable: true}
+	h := figures.Header{Comparable: true}
 	if got := verdict(h); got != "yes" {
 		t.Errorf("nothing otherwise: %q", got)
 	}
@@ -346,7 +346,7 @@ func TestOtherwise(t *testing.T) {
 	if got := verdict(h); got != "yes; otherwise than in the study: the body has 79 bytes; windows are repeated" {
 		t.Errorf("%q", got)
 	}
-	if got := comparable(analysis.Report{Header: h}); !strings.Contains(got, "the body has 79 bytes; windows are repeated.") {
+	if got := comparable(figures.Tables{Header: h}); !strings.Contains(got, "the body has 79 bytes; windows are repeated.") {
 		t.Errorf("page: %q", got)
 	}
 	h.Comparable = false

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/evidence/store"
 )
 
 // Show writes what a run is and how far it has come: its identity, the progress
 // of its plan, and every attempt at a window with its gates, or what is wrong
 // with a raw file of it: damaged names those, path -> what.
-func Show(w io.Writer, in analysis.Input, r analysis.Report, damaged map[string]string, width int) error {
+func Show(w io.Writer, in figures.Measured, r figures.Tables, damaged map[string]string, width int) error {
 	out := bufio.NewWriter(w)
 	textHead(out, r, width)
 	fmt.Fprintln(out)
@@ -32,7 +32,7 @@ func Show(w io.Writer, in analysis.Input, r analysis.Report, damaged map[string]
 }
 
 // progressTable counts windows per phase and candidate.
-func progressTable(in analysis.Input, r analysis.Report) Table {
+func progressTable(in figures.Measured, r figures.Tables) Table {
 	t := Table{
 		ID: "progress", Title: "Progress", Empty: "Nothing was planned.",
 		Columns: []Column{{"phase", true, 0}, {"candidate", true, 0}, {"windows", false, 0}, {"with evidence", false, 0}, {"attempts", false, 0}, {"gate failed", false, 0}, {"broken off", false, 0}},
@@ -69,7 +69,7 @@ func progressTable(in analysis.Input, r analysis.Report) Table {
 }
 
 // attemptTable lists every attempt in the order in which it was made.
-func attemptTable(in analysis.Input, damaged map[string]string) Table {
+func attemptTable(in figures.Measured, damaged map[string]string) Table {
 	t := Table{
 		ID: "attempts", Title: "Windows", Empty: "No window was measured.",
 		Columns: []Column{

@@ -1,4 +1,4 @@
-// Package report renders the tables of an analysis: as text for a terminal, as
+// Package report renders the tables of a run: as text for a terminal, as
 // Markdown, CSV and JSON. It computes nothing.
 package report
 
@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/analysis"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/evidence/store"
 )
@@ -48,12 +47,12 @@ const (
 )
 
 // Tables lays out every table of a report.
-func Tables(r analysis.Report) []Table {
+func Tables(r figures.Tables) []Table {
 	return append([]Table{rateTable(r), ceilingTable(r), connectionTable(r), tokenTable(r), probeTable(r), gateTable(r)}, hostTables(r)...)
 }
 
 // hostTables are those that only a run on several hosts has.
-func hostTables(r analysis.Report) []Table {
+func hostTables(r figures.Tables) []Table {
 	var list []Table
 	if len(r.Streams) > 0 {
 		list = append(list, partTable(TableStreams, "Streams of mixed loads", "stream", "What each scenario of a mix saw by itself", r.Streams))
@@ -69,7 +68,7 @@ func hostTables(r analysis.Report) []Table {
 
 // ofTheWorst says whose latency a table shows where there are several load
 // generators.
-func ofTheWorst(r analysis.Report) string {
+func ofTheWorst(r figures.Tables) string {
 	if r.Header.Generators < 2 {
 		return ""
 	}
@@ -77,7 +76,7 @@ func ofTheWorst(r analysis.Report) string {
 }
 
 // partTable is a table of load generators or of streams.
-func partTable(id, title, part, about string, rows []analysis.PartRow) Table {
+func partTable(id, title, part, about string, rows []figures.PartRow) Table {
 	t := Table{
 		ID: id, Title: title,
 		About: about + ": at a fixed rate medians of the repetitions, for a ceiling the best repetition. Counts add up; latencies do not, so that each " + part + " has its own.",
@@ -129,7 +128,7 @@ type notes struct {
 }
 
 // of returns the markers of a row's notes.
-func (n *notes) of(c analysis.Cell) string {
+func (n *notes) of(c figures.Cell) string {
 	var b strings.Builder
 	for _, text := range c.Notes {
 		if strings.HasPrefix(text, "not evidence") {
@@ -175,7 +174,7 @@ func (c cells) value(v float64, decimals int) string {
 }
 
 // stat formats an estimate, divided by a unit.
-func (c cells) stat(s *analysis.Stat, per float64, decimals int) string {
+func (c cells) stat(s *figures.Stat, per float64, decimals int) string {
 	if s == nil {
 		return absent
 	}
@@ -184,7 +183,7 @@ func (c cells) stat(s *analysis.Stat, per float64, decimals int) string {
 
 // interval formats the interval of an estimate: that of the median, or with too
 // few readings their range.
-func (c cells) interval(s *analysis.Stat, decimals int) string {
+func (c cells) interval(s *figures.Stat, decimals int) string {
 	if s == nil || s.Confidence == 0 {
 		return absent
 	}
@@ -195,7 +194,7 @@ func (c cells) interval(s *analysis.Stat, decimals int) string {
 var intervals = fmt.Sprintf(" Intervals hold the median with %s; where there are too few repetitions for that they are the range.", figures.Percent(figures.DisplayConfidence))
 
 // spread formats the lowest and the highest reading.
-func (c cells) spread(s *analysis.Stat, decimals int) string {
+func (c cells) spread(s *figures.Stat, decimals int) string {
 	if s == nil {
 		return absent
 	}
@@ -204,7 +203,7 @@ func (c cells) spread(s *analysis.Stat, decimals int) string {
 
 const mib = 1 << 20
 
-func rateTable(r analysis.Report) Table {
+func rateTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableRate, Title: "Fixed rate",
 		About: "Open loop: requests arrive at the target rate. Medians of the repetitions; peak memory is the largest. A target is met at 99 % of it with at most 0.1 % failures." + intervals + ofTheWorst(r),
@@ -232,7 +231,7 @@ func rateTable(r analysis.Report) Table {
 	return t
 }
 
-func ceilingTable(r analysis.Report) Table {
+func ceilingTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableCeiling, Title: "Ceiling",
 		About: "Closed loop: as many requests as the connections carry. The best connection count without a failed request, its best repetition and the median of its repetitions; latency and CPU are the best repetition's." + intervals + ofTheWorst(r),
@@ -255,14 +254,14 @@ func ceilingTable(r analysis.Report) Table {
 	return t
 }
 
-func ceilingCells(c cells, row analysis.CeilingRow) []string {
+func ceilingCells(c cells, row figures.CeilingRow) []string {
 	return []string{
 		c.stat(row.Achieved, 1, 0), c.stat(row.Median, 1, 0), fmt.Sprintf("%d/%d", row.Repetitions, row.Planned),
 		c.stat(row.P50, 1, 2), c.stat(row.P99, 1, 2), c.stat(row.Cores, 1, 2), c.stat(row.CPU, 1, 1), c.stat(row.DBCPU, 1, 1), c.stat(row.Peak, mib, 1),
 	}
 }
 
-func connectionTable(r analysis.Report) Table {
+func connectionTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableConnections, Title: "Ceiling by connections",
 		About: "The best repetition of each connection count, and the lowest and highest beside it.",
@@ -291,7 +290,7 @@ func connectionTable(r analysis.Report) Table {
 	return t
 }
 
-func tokenTable(r analysis.Report) Table {
+func tokenTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableToken, Title: "Token share",
 		About:   "How much of a read's CPU goes into verifying its token: CPU of auth over CPU of read.",
@@ -310,7 +309,7 @@ func tokenTable(r analysis.Report) Table {
 	return t
 }
 
-func probeTable(r analysis.Report) Table {
+func probeTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableProbe, Title: "Reference probe",
 		About: "A server without application code on the candidate's own cores, before each block: what load generator and network carry by themselves.",
@@ -331,7 +330,7 @@ func probeTable(r analysis.Report) Table {
 	return t
 }
 
-func gateTable(r analysis.Report) Table {
+func gateTable(r figures.Tables) Table {
 	t := Table{
 		ID: TableGates, Title: "Gates failed",
 		About: "A window is evidence only when its gates pass. One that fails is kept and measured again.",
@@ -344,7 +343,7 @@ func gateTable(r analysis.Report) Table {
 	for _, row := range r.Gates {
 		name := row.Gate
 		for _, reason := range row.Reasons {
-			name += n.of(analysis.Cell{Notes: []string{"waived: " + reason}})
+			name += n.of(figures.Cell{Notes: []string{"waived: " + reason}})
 		}
 		t.Rows = append(t.Rows, []string{
 			name, strconv.Itoa(row.Failed), strconv.Itoa(row.Waived), strconv.Itoa(row.Windows), strconv.Itoa(row.Repeated), strconv.Itoa(row.Left),
@@ -375,9 +374,9 @@ func gateTable(r analysis.Report) Table {
 // percent.
 func reading(v float64, unit string) string {
 	if what, ok := strings.CutPrefix(unit, "share of "); ok {
-		return analysis.Shortest(v*100, 2) + " % of " + what
+		return figures.Shortest(v*100, 2) + " % of " + what
 	}
-	return strings.TrimSpace(analysis.Shortest(v, 3) + " " + unit)
+	return strings.TrimSpace(figures.Shortest(v, 3) + " " + unit)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -385,7 +384,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // Number writes a figure with a fixed number of decimals and thousands set
 // apart by commas.
 func Number(v float64, decimals int) string {
-	s := strconv.FormatFloat(analysis.Round(v, decimals), 'f', decimals, 64)
+	s := strconv.FormatFloat(figures.Round(v, decimals), 'f', decimals, 64)
 	sign := ""
 	if strings.HasPrefix(s, "-") {
 		sign, s = "-", s[1:]

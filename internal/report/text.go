@@ -10,12 +10,12 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/percore/percore/internal/answers/analysis"
+	"github.com/percore/percore/internal/answers/figures"
 )
 
 // Text writes a report for a terminal of the given width; 0 is any width.
 // Columns that do not fit are left out, the least needed first, and named.
-func Text(w io.Writer, r analysis.Report, width int) error {
+func Text(w io.Writer, r figures.Tables, width int) error {
 	out := bufio.NewWriter(w)
 	textHead(out, r, width)
 	for _, t := range Tables(r) {
@@ -31,7 +31,7 @@ func Text(w io.Writer, r analysis.Report, width int) error {
 	return out.Flush()
 }
 
-func textHead(out io.Writer, r analysis.Report, width int) {
+func textHead(out io.Writer, r figures.Tables, width int) {
 	fmt.Fprintln(out, title(r.Header))
 	for _, c := range r.Caveats {
 		wrapped(out, "! ", c, width)

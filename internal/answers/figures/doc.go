@@ -3,7 +3,9 @@
 // folder or the published studies, under the same keys and by the same
 // definitions. Each figure is an Estimate: the value that the study's
 // definition gives, the repetitions it rests on, an interval where there are
-// enough of them, and what the reader has to be told.
+// enough of them, and what the reader has to be told. Windows are sorted into
+// cells once (see cell.go); the set of figures and the rows of the tables are
+// both taken from the cells, and so never differ.
 //
 // The statistics are those of golang.org/x/perf/benchmath: medians with
 // order-statistic intervals, whose coverage is exact whatever the distribution.

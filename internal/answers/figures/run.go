@@ -3,33 +3,19 @@ package figures
 import (
 	"cmp"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
 	"github.com/percore/percore/internal/plan"
 )
 
-// A window meets its target when it achieves at least this share of it and at
-// most that share of its requests fails, as the study has it.
-const (
-	metShare    = 0.99
-	metFailures = 0.001
-)
-
 // FromStore takes the figures of a run out of its results folder.
 func FromStore(s *store.Store) *Set {
-	var probes []study.Probe
-	h := s.History()
-	for _, e := range h.Events {
-		if r, ok := store.ReadingOf(e); ok && e.Block != nil {
-			probes = append(probes, study.Probe{Block: *e.Block, Reading: r})
-		}
-	}
-	return FromRun(s.Run(), h.Windows(), probes)
+	in := ReadStore(s)
+	return FromRun(in.Run, in.Windows, in.Probes)
 }
 
 // FromStudy takes the figures out of a raw folder of the published study.
@@ -52,27 +38,25 @@ const ImportedBy = "php-go-bench"
 // nothing passed, the set knows the reason.
 func FromRun(run store.Run, windows []store.WindowResult, probes []study.Probe) *Set {
 	set := identity(run)
-	cells := group(windows)
-	planned := plannedCells(run, cells)
+	cells := gather(run, windows)
 	ceilings := map[string][]*cell{} // candidate/scenario -> cells
 	total := 0.0
-	for _, c := range planned {
-		c.finish()
-		switch c.kind {
+	for _, c := range cells {
+		switch c.first.Kind {
 		case plan.KindRate:
 			set.rate(run, c)
 		case plan.KindCeiling:
-			k := c.candidate + "/" + c.scenario
+			k := c.first.Candidate + "/" + c.first.Scenario
 			ceilings[k] = append(ceilings[k], c)
 		}
 		for _, w := range c.evidence {
 			total += float64(w.Measured.Failed)
 		}
 	}
-	for _, k := range sortedKeys(ceilings) {
+	for _, k := range slices.Sorted(maps.Keys(ceilings)) {
 		set.ceiling(run, ceilings[k])
 	}
-	set.overall(run, planned, probes, total)
+	set.overall(run, cells, probes, total)
 	return set
 }
 
@@ -154,293 +138,46 @@ func shortCPU(model string) string {
 	return strings.Join(strings.Fields(model), " ")
 }
 
-// cell is everything measured of one phase, candidate, scenario, connection
-// count and target.
-type cell struct {
-	phase       string
-	kind        plan.Kind
-	candidate   string
-	scenario    string
-	connections int
-	target      int
-	planned     int // repetitions
-
-	attempts map[int][]store.WindowResult // repetition -> attempts
-	evidence []store.WindowResult         // the latest passing attempt of each repetition, in their order
-}
-
-func (c *cell) id() string {
-	return fmt.Sprintf("%s/%s/%s/%d/%d", c.phase, c.candidate, c.scenario, c.connections, c.target)
-}
-
-func group(windows []store.WindowResult) map[string]*cell {
-	cells := map[string]*cell{}
-	for _, w := range windows {
-		c := &cell{phase: w.Phase, kind: w.Kind, candidate: w.Candidate, scenario: w.Scenario, connections: w.Connections, target: w.Target}
-		if known := cells[c.id()]; known != nil {
-			c = known
-		} else {
-			c.attempts = map[int][]store.WindowResult{}
-			cells[c.id()] = c
-		}
-		c.attempts[w.Repetition] = append(c.attempts[w.Repetition], w)
-	}
-	return cells
-}
-
-// plannedCells are the cells that the run was to measure and those that it
-// measured, in the order of its preset and suite.
-func plannedCells(run store.Run, cells map[string]*cell) []*cell {
-	var all []*cell
-	seen := map[string]bool{}
-	candidates := run.Candidates
-	if len(candidates) == 0 {
-		for _, c := range run.Suite.Candidates {
-			candidates = append(candidates, c.ID)
-		}
-	}
-	for _, p := range run.Preset.Phases {
-		for _, cand := range candidates {
-			for _, s := range run.Suite.Scenarios {
-				target := p.Targets[s.ID]
-				if p.Kind == plan.KindRate && target == 0 {
-					continue
-				}
-				for _, conn := range p.Connections {
-					c := &cell{phase: p.ID, kind: p.Kind, candidate: cand, scenario: s.ID, connections: conn, target: target}
-					if known := cells[c.id()]; known != nil {
-						c = known
-					}
-					c.planned = p.Repetitions
-					if !seen[c.id()] {
-						seen[c.id()] = true
-						all = append(all, c)
-					}
-				}
-			}
-		}
-	}
-	for _, id := range sortedKeys(cells) {
-		if !seen[id] {
-			all = append(all, cells[id])
-		}
-	}
-	return all
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-// finish finds the evidence of a cell.
-func (c *cell) finish() {
-	for _, attempts := range c.attempts {
-		last := -1
-		for i, w := range attempts {
-			if w.Passed() && (last < 0 || w.Attempt >= attempts[last].Attempt) {
-				last = i
-			}
-		}
-		if last >= 0 {
-			c.evidence = append(c.evidence, attempts[last])
-		}
-	}
-	slices.SortFunc(c.evidence, func(a, b store.WindowResult) int { return cmp.Compare(a.Repetition, b.Repetition) })
-}
-
-// why says why the cell has no evidence.
-func (c *cell) why() string {
-	if len(c.attempts) == 0 {
-		return NotMeasured
-	}
-	var gates []string
-	broken := ""
-	tries := 0
-	for _, attempts := range c.attempts {
-		for _, w := range attempts {
-			tries++
-			if w.Error != "" && broken == "" {
-				broken = w.Error
-			}
-			for _, g := range w.Gates {
-				if g.Failed() && !slices.Contains(gates, g.Name) {
-					gates = append(gates, g.Name)
-				}
-			}
-		}
-	}
-	slices.Sort(gates)
-	switch {
-	case len(gates) > 0:
-		return fmt.Sprintf("gate failed: %s, in each of %d attempt(s)", strings.Join(gates, ", "), tries)
-	case broken != "":
-		return "the window broke off: " + broken
-	}
-	return "the raw files could not be read"
-}
-
-// incomplete says which repetitions are no evidence.
-func (c *cell) incomplete() string {
-	if missing := c.planned - len(c.evidence); missing > 0 && len(c.evidence) > 0 {
-		failed := 0
-		for _, attempts := range c.attempts {
-			if !slices.ContainsFunc(attempts, store.WindowResult.Passed) {
-				failed++
-			}
-		}
-		if failed > 0 {
-			return fmt.Sprintf("%d of %d repetitions are no evidence: no attempt passed its gates", failed, c.planned)
-		}
-		return fmt.Sprintf("%d of %d repetitions measured", len(c.evidence), c.planned)
-	}
-	return ""
-}
-
-// windowFigure is a figure of one window.
-type windowFigure struct {
-	metric    string
-	name      string // under which measure knows it, empty when it always is there
-	estimator string
-	database  bool // whether only scenarios with a database have it
-	of        func(*measure.Window) float64
-}
-
-var windowFigures = []windowFigure{
-	{Achieved, "", EstimatorMedian, false, func(m *measure.Window) float64 { return m.Achieved }},
-	{P50, "p50_ms", EstimatorMedian, false, func(m *measure.Window) float64 { return m.P50MS }},
-	{P99, "p99_ms", EstimatorMedian, false, func(m *measure.Window) float64 { return m.P99MS }},
-	{P999, "p999_ms", EstimatorMedian, false, func(m *measure.Window) float64 { return m.P999MS }},
-	{AppCPU, "app_cpu_us", EstimatorMedian, false, func(m *measure.Window) float64 { return m.AppCPUUS }},
-	{AppCores, "app_cores", EstimatorMedian, false, func(m *measure.Window) float64 { return m.AppCores }},
-	{DBCPU, "db_cpu_us", EstimatorMedian, true, func(m *measure.Window) float64 { return m.DBCPUUS }},
-	{DBCores, "db_cores", EstimatorMedian, true, func(m *measure.Window) float64 { return m.DBCores }},
-	{PeakMiB, "peak_bytes", EstimatorLargest, false, func(m *measure.Window) float64 { return float64(m.PeakBytes) / (1 << 20) }},
-}
-
-// has reports whether a window has a reading of the figure that can be one.
-func (f windowFigure) has(w store.WindowResult) bool {
-	return (f.name == "" || w.Measured.Has(f.name)) && !f.damaged(w)
-}
-
-// damaged reports whether the reading cannot be: none of the figures is below zero.
-func (f windowFigure) damaged(w store.WindowResult) bool {
-	v := f.of(w.Measured)
-	return !(v >= 0) || math.IsInf(v, 0)
-}
-
-// samples are the readings of a figure in the windows that have it.
-func (f windowFigure) samples(windows []store.WindowResult) []Sample {
-	var all []Sample
-	for _, w := range windows {
-		if f.has(w) {
-			all = append(all, Sample{w.Repetition, f.of(w.Measured)})
-		}
-	}
-	return all
-}
-
-// why says why windows that passed have no reading of the figure, and damage
-// how many of them were left out because theirs cannot be.
-func (f windowFigure) why(windows []store.WindowResult) string {
-	if n := f.damage(windows); n > 0 {
-		return fmt.Sprintf("damaged: %d recorded value(s) below zero or no number", n)
-	}
-	return "not measured: the raw files do not hold it"
-}
-
-func (f windowFigure) damage(windows []store.WindowResult) int {
-	n := 0
-	for _, w := range windows {
-		if f.damaged(w) {
-			n++
-		}
-	}
-	return n
-}
-
-// incomplete says which repetitions are missing from the figure of a cell.
-func (f windowFigure) incomplete(c *cell) string {
-	s := c.incomplete()
-	if n := f.damage(c.evidence); n > 0 {
-		if s != "" {
-			s += "; "
-		}
-		s += fmt.Sprintf("%d left out, recorded below zero or as no number", n)
-	}
-	return s
-}
-
 // rate files the figures of a fixed-rate cell. Where a preset has several rate
 // phases or connection counts, the first in its order is the one that a key
 // without a connection count means.
 func (s *Set) rate(run store.Run, c *cell) {
 	key := func(metric string) Key {
-		return Key{Suite: run.Suite.Name, Phase: PhaseRate, Metric: metric, Candidate: c.candidate, Scenario: c.scenario}
+		return Key{Suite: run.Suite.Name, Phase: PhaseRate, Metric: metric, Candidate: c.first.Candidate, Scenario: c.first.Scenario}
 	}
 	put := func(e Estimate) {
-		e.Target, e.Connections, e.Window = c.target, c.connections, c.id()
+		e.Target, e.Connections, e.Window = c.first.Target, c.first.Connections, c.id()
 		if _, taken := s.figures[e.Key]; !taken {
 			s.Put(e)
 		}
-		e.Key.Connections = c.connections
+		e.Key.Connections = c.first.Connections
 		s.Put(e)
 	}
 	for _, f := range windowFigures {
-		if f.database && !s.UsesDatabase(c.scenario) {
+		if f.database && !s.UsesDatabase(c.first.Scenario) {
 			continue
 		}
-		k := key(f.metric)
-		samples := f.samples(c.evidence)
-		if len(samples) == 0 {
-			why := c.why()
-			if len(c.evidence) > 0 {
-				why = f.why(c.evidence)
-			}
-			s.PutAbsent(k, why)
-			continue
+		e, ok := c.figures[f.metric]
+		switch {
+		case len(c.evidence) == 0:
+			s.PutAbsent(key(f.metric), c.why())
+		case !ok:
+			s.PutAbsent(key(f.metric), f.why(c.evidence))
+		default:
+			e.Key, e.Incomplete = key(f.metric), f.incomplete(c)
+			put(e)
 		}
-		e := Estimate{Key: k, Estimator: f.estimator, Samples: samples, Incomplete: f.incomplete(c)}
-		e.fill(DisplayConfidence)
-		put(e)
 	}
 	if len(c.evidence) == 0 {
 		s.PutAbsent(key(Met), c.why())
 		s.PutAbsent(key(Repetitions), c.why())
 		return
 	}
-	met := 0
-	for _, w := range c.evidence {
-		if meets(w) {
-			met++
-		}
-	}
-	for metric, v := range map[string]int{Met: met, Repetitions: len(c.evidence)} {
+	for metric, v := range map[string]int{Met: c.met(), Repetitions: len(c.evidence)} {
 		e := Estimate{Key: key(metric), Estimator: EstimatorCount, Value: float64(v), N: len(c.evidence), Incomplete: c.incomplete()}
 		e.Median, e.Lo, e.Hi = e.Value, e.Value, e.Value
 		put(e)
 	}
-}
-
-// meets reports whether a window met its target.
-func meets(w store.WindowResult) bool {
-	m := w.Measured
-	return m.Achieved >= metShare*float64(w.Target) && float64(m.Failed) <= metFailures*float64(m.OK+m.Failed)
-}
-
-// best is the repetition with the highest rate.
-func best(windows []store.WindowResult) *store.WindowResult {
-	var b *store.WindowResult
-	for i := range windows {
-		if b == nil || windows[i].Measured.Achieved > b.Measured.Achieved {
-			b = &windows[i]
-		}
-	}
-	return b
 }
 
 // ceiling files the figures of the ceiling cells of one candidate and scenario:
@@ -451,18 +188,21 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 	spread := 0
 	for _, c := range cells {
 		key := func(metric string) Key {
-			return Key{Suite: run.Suite.Name, Phase: PhaseCeiling, Metric: metric, Candidate: c.candidate, Scenario: c.scenario, Connections: c.connections}
+			return Key{Suite: run.Suite.Name, Phase: PhaseCeiling, Metric: metric, Candidate: c.first.Candidate, Scenario: c.first.Scenario, Connections: c.first.Connections}
 		}
-		b := best(c.evidence)
-		if b == nil {
-			s.PutAbsent(key(Achieved), c.why())
+		rate, ok := c.figures[Achieved]
+		if len(c.evidence) == 0 || !ok {
+			why := c.why()
+			if len(c.evidence) > 0 {
+				why = windowFigures[0].why(c.evidence)
+			}
+			s.PutAbsent(key(Achieved), why)
 			continue
 		}
-		for _, e := range ceilingFigures(s, c, b, key) {
+		for _, e := range ceilingFigures(s, c, key) {
 			s.Put(e)
 		}
-		for _, w := range c.evidence {
-			v := w.Measured.Achieved
+		for _, v := range rate.Values() {
 			if spread == 0 || v < lowest {
 				lowest = v
 			}
@@ -471,7 +211,7 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 			}
 			spread++
 		}
-		if b.Measured.Failed == 0 && (top == nil || b.Measured.Achieved > best(top.evidence).Measured.Achieved) {
+		if c.best.Measured.Failed == 0 && (top == nil || rate.Value > top.figures[Achieved].Value) {
 			top = c
 		}
 	}
@@ -487,7 +227,7 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 		incomplete = fmt.Sprintf("%d of %d connection counts have evidence", have, len(cells))
 	}
 	bare := func(metric string) Key {
-		return Key{Suite: run.Suite.Name, Phase: PhaseCeiling, Metric: metric, Candidate: first.candidate, Scenario: first.scenario}
+		return Key{Suite: run.Suite.Name, Phase: PhaseCeiling, Metric: metric, Candidate: first.first.Candidate, Scenario: first.first.Scenario}
 	}
 	if top == nil {
 		why := first.why()
@@ -495,12 +235,12 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 			why = "no ceiling: the best repetition of every connection count had failed requests"
 		}
 		for _, f := range windowFigures {
-			if !f.database || s.UsesDatabase(first.scenario) {
+			if !f.database || s.UsesDatabase(first.first.Scenario) {
 				s.PutAbsent(bare(f.metric), why)
 			}
 		}
 	} else {
-		for _, e := range ceilingFigures(s, top, best(top.evidence), bare) {
+		for _, e := range ceilingFigures(s, top, bare) {
 			e.Incomplete = strings.TrimPrefix(e.Incomplete+"; "+incomplete, "; ")
 			e.Incomplete = strings.TrimSuffix(e.Incomplete, "; ")
 			s.Put(e)
@@ -515,24 +255,20 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 
 // ceilingFigures are the figures of one connection count. The value is the best
 // repetition's, as the study has it; the repetitions stand beside it.
-func ceilingFigures(s *Set, c *cell, b *store.WindowResult, key func(string) Key) []Estimate {
+func ceilingFigures(s *Set, c *cell, key func(string) Key) []Estimate {
 	var all []Estimate
 	for _, f := range windowFigures {
-		if f.database && !s.UsesDatabase(c.scenario) {
+		if f.database && !s.UsesDatabase(c.first.Scenario) {
 			continue
 		}
-		if !f.has(*b) {
-			if f.damaged(*b) {
+		e, ok := c.figures[f.metric]
+		if !ok {
+			if f.damaged(c.best) {
 				s.PutAbsent(key(f.metric), f.why(c.evidence))
 			}
 			continue
 		}
-		e := Estimate{
-			Key: key(f.metric), Estimator: EstimatorBest, Samples: f.samples(c.evidence),
-			Connections: c.connections, Window: c.id(), Incomplete: f.incomplete(c),
-		}
-		e.fill(DisplayConfidence)
-		e.Value = f.of(b.Measured)
+		e.Key, e.Connections, e.Window, e.Incomplete = key(f.metric), c.first.Connections, c.id(), f.incomplete(c)
 		all = append(all, e)
 	}
 	return all
@@ -555,24 +291,21 @@ func (s *Set) overall(run store.Run, cells []*cell, probes []study.Probe, failed
 	cores := map[string]*extremes{}
 	measured := 0
 	for _, c := range cells {
-		if c.kind == plan.KindRate && !targets[c.scenario] {
-			targets[c.scenario] = true
-			given(Key{Suite: suite, Phase: PhaseRate, Metric: Target, Scenario: c.scenario}, float64(c.target))
+		if c.first.Kind == plan.KindRate && !targets[c.first.Scenario] {
+			targets[c.first.Scenario] = true
+			given(Key{Suite: suite, Phase: PhaseRate, Metric: Target, Scenario: c.first.Scenario}, float64(c.first.Target))
 		}
 		measured += len(c.evidence)
-		if c.kind != plan.KindCeiling {
+		if c.first.Kind != plan.KindCeiling {
 			continue
 		}
-		for _, w := range c.evidence {
-			if !w.Measured.Has("app_cores") {
-				continue
-			}
-			x := cores[c.candidate]
+		for _, r := range figureOf(AppCores).samples(c.evidence) {
+			x := cores[c.first.Candidate]
 			if x == nil {
-				x = &extremes{lo: w.Measured.AppCores, hi: w.Measured.AppCores}
-				cores[c.candidate] = x
+				x = &extremes{lo: r.Value, hi: r.Value}
+				cores[c.first.Candidate] = x
 			}
-			x.lo, x.hi = min(x.lo, w.Measured.AppCores), max(x.hi, w.Measured.AppCores)
+			x.lo, x.hi = min(x.lo, r.Value), max(x.hi, r.Value)
 			x.n++
 		}
 	}
@@ -588,7 +321,7 @@ func (s *Set) overall(run store.Run, cells []*cell, probes []study.Probe, failed
 	}
 	lowest, n, target := 0.0, 0, 0
 	for _, p := range probes {
-		if p.Reading.Error != "" || p.Block.Phase != "" && !isRatePhase(run, p.Block.Phase) {
+		if p.Reading.Error != "" || impossible(p.Reading.Achieved) || p.Block.Phase != "" && !isRatePhase(run, p.Block.Phase) {
 			continue
 		}
 		if n == 0 || p.Reading.Achieved < lowest {

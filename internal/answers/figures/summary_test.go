@@ -1,4 +1,4 @@
-package analysis
+package figures
 
 import (
 	"encoding/csv"
@@ -10,15 +10,13 @@ import (
 	"github.com/percore/percore/internal/evidence/study"
 )
 
-const studyDir = "../../evidence/study/testdata/php-go-bench/results/2026-09-16"
-
-func studyReport(t testing.TB, dir string) Report {
+func studyReport(t testing.TB, dir string) Tables {
 	t.Helper()
 	s, err := study.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Of(FromStudy(s))
+	return TablesOf(ReadStudy(s))
 }
 
 // TestSummaryOfTheStudy holds every cell of which the folder has all

@@ -1,7 +1,4 @@
-// Package analysis turns the windows of a run into tables. It is made of pure
-// functions: the same windows give the same tables, whoever measured them and
-// whenever.
-package analysis
+package figures
 
 import (
 	"fmt"
@@ -13,8 +10,8 @@ import (
 	"github.com/percore/percore/internal/plan"
 )
 
-// Input is a run as it is analysed.
-type Input struct {
+// Measured is a run with everything that was measured of it.
+type Measured struct {
 	Run     store.Run
 	State   string // complete, interrupted, failed or running
 	Windows []store.WindowResult
@@ -30,10 +27,10 @@ type BrokenBlock struct {
 	Error string `json:"error"`
 }
 
-// FromStore takes what is needed out of a results folder.
-func FromStore(s *store.Store) Input {
+// ReadStore takes out of a results folder what figures and tables rest on.
+func ReadStore(s *store.Store) Measured {
 	h := s.History()
-	in := Input{Run: s.Run(), State: s.Summary().State}
+	in := Measured{Run: s.Run(), State: s.Summary().State}
 	if note := h.Twice(); note != "" {
 		in.Notes = append(in.Notes, note)
 	}
@@ -66,9 +63,9 @@ func Without(windows []store.WindowResult, damaged map[string]string) []store.Wi
 	return windows
 }
 
-// FromStudy takes a raw folder in the study's layout.
-func FromStudy(s *study.Study) Input {
-	return Input{Run: s.Run, State: store.StateComplete, Windows: s.Windows, Probes: s.Probes, Notes: s.Notes, Study: true}
+// ReadStudy takes the same out of a raw folder in the study's layout.
+func ReadStudy(s *study.Study) Measured {
+	return Measured{Run: s.Run, State: store.StateComplete, Windows: s.Windows, Probes: s.Probes, Notes: s.Notes, Study: true}
 }
 
 // Comparability says why the figures of a run may not stand beside the

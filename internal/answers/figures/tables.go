@@ -1,9 +1,11 @@
-package analysis
+package figures
 
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/percore/percore/internal/evidence/measure"
@@ -11,18 +13,12 @@ import (
 	"github.com/percore/percore/internal/plan"
 )
 
-// Version is the version of the report's JSON. It grows when a field changes
+// TablesVersion is the version of the tables' JSON. It grows when a field changes
 // its meaning or goes; a new field does not change it.
-const Version = 1
+const TablesVersion = 1
 
-// Thresholds of a met target, as the study has them.
-const (
-	metShare    = 0.99  // of the target, at least
-	metFailures = 0.001 // of the requests, at most
-)
-
-// Report is every table of a run.
-type Report struct {
+// Tables is every table of a run.
+type Tables struct {
 	Version     int           `json:"version"`
 	Header      Header        `json:"run"`
 	Caveats     []string      `json:"caveats"` // said before any figure
@@ -121,7 +117,6 @@ type CeilingRow struct {
 	DBCPU    *Stat `json:"db_cpu_us_per_request"`
 	Peak     *Stat `json:"peak_bytes"`
 	Failed   int64 `json:"failed"` // requests of the best repetition
-	readings int
 }
 
 // ShareRow says how much of a read's CPU goes into the token.
@@ -160,7 +155,8 @@ type ProbeRow struct {
 	Readings int     `json:"readings"`
 	Lowest   float64 `json:"lowest_per_s"`
 	Highest  float64 `json:"highest_per_s"`
-	Below    int     `json:"below_99_percent"` // readings under 99 % of the target, or without a result
+	Below    int     `json:"below_99_percent"` // readings under 99 % of the target, without a result, or that cannot be
+	ranged   bool    // whether Lowest and Highest hold a reading
 }
 
 // GateRow says how often a gate failed and what became of the windows.
@@ -197,53 +193,42 @@ type WindowRow struct {
 	Hosts []store.HostReading `json:"hosts,omitempty"`
 }
 
-// cell is the repetitions of one combination of phase, candidate, scenario,
-// connections and target.
-type cell struct {
-	first    plan.Window
-	evidence map[int]*store.WindowResult // repetition -> latest attempt that passed
-	lastTry  map[int]*store.WindowResult // repetition -> latest attempt that was measured
-	tried    map[int]bool
-}
-
-type cellKey struct {
-	phase, candidate, scenario string
-	connections, target        int
-}
-
-// Of makes every table of a run.
-func Of(in Input) Report {
+// TablesOf makes every table of a run. Its rows are those figures of the cells
+// that FromRun files too.
+func TablesOf(in Measured) Tables {
 	why := Comparability(in.Run)
-	r := Report{
-		Version: Version, Header: header(in, why), Notes: append([]string{}, in.Notes...), Blocks: append([]BrokenBlock{}, in.Blocks...),
+	r := Tables{
+		Version: TablesVersion, Header: header(in, why), Notes: append([]string{}, in.Notes...), Blocks: append([]BrokenBlock{}, in.Blocks...),
 		Rate: []RateRow{}, Connections: []CeilingRow{},
 	}
-	cells, order := gather(in)
-	repetitions := map[string]int{}
-	for _, p := range in.Run.Preset.Phases {
-		repetitions[p.ID] = p.Repetitions
+	cells := gather(in.Run, in.Windows)
+	if in.Study { // of the study's data a part is normal, of a run it is not
+		cells = slices.DeleteFunc(cells, func(c *cell) bool { return len(c.attempts) == 0 })
 	}
-	for _, k := range order {
-		c := cells[k]
+	at := map[cellKey]*cell{}
+	for _, c := range cells {
+		at[keyOf(c.first)] = c
 		switch c.first.Kind {
 		case plan.KindRate:
-			r.Rate = append(r.Rate, rateRow(c, repetitions[k.phase]))
+			r.Rate = append(r.Rate, rateRow(c))
 		case plan.KindCeiling:
-			r.Connections = append(r.Connections, connectionRow(c, repetitions[k.phase]))
+			r.Connections = append(r.Connections, connectionRow(c))
 		}
 		r.Header.Done += len(c.evidence)
-		for _, w := range c.lastTry {
-			r.Header.Generators = max(r.Header.Generators, len(w.Measured.Generators))
+		for _, w := range c.attempts {
+			if w.Measured != nil {
+				r.Header.Generators = max(r.Header.Generators, len(w.Measured.Generators))
+			}
 		}
 	}
 	r.Ceiling = ceilings(r.Connections, in.Run.Preset.Phases)
-	r.Generators = parts(r, cells, order, func(w *measure.Window) (rows []part) {
+	r.Generators = parts(r, cells, func(w *measure.Window) (rows []part) {
 		for _, g := range w.Generators {
 			rows = append(rows, part{PartRow{Host: g.Host}, g.Part})
 		}
 		return rows
 	})
-	r.Streams = parts(r, cells, order, func(w *measure.Window) (rows []part) {
+	r.Streams = parts(r, cells, func(w *measure.Window) (rows []part) {
 		for _, s := range w.Streams {
 			rows = append(rows, part{PartRow{Stream: s.Scenario}, s.Part})
 		}
@@ -251,8 +236,8 @@ func Of(in Input) Report {
 	})
 	r.TokenShare = shares(r.Rate, r.Ceiling)
 	r.Probes = probes(in)
-	r.Gates, r.Broken = gates(in, cells)
-	r.Windows = windows(in, cells)
+	r.Gates, r.Broken = gates(in, at)
+	r.Windows = windows(in, at)
 	r.Caveats = caveats(in, r, why)
 	for _, list := range []*[]string{&r.Caveats, &r.Notes, &r.Header.NotComparable} {
 		if *list == nil {
@@ -262,7 +247,7 @@ func Of(in Input) Report {
 	return r
 }
 
-func header(in Input, why []string) Header {
+func header(in Measured, why []string) Header {
 	run := in.Run
 	h := Header{
 		ID: run.ID, State: in.State, Percore: run.Percore, Suite: run.Suite.Name, Profile: run.Profile.Name, Roles: run.Profile.Roles,
@@ -287,63 +272,6 @@ func header(in Input, why []string) Header {
 	return h
 }
 
-func keyOf(w plan.Window) cellKey {
-	return cellKey{w.Phase, w.Candidate, w.Scenario, w.Connections, w.Target}
-}
-
-// gather sorts the attempts into cells, and the cells by phase, scenario,
-// candidate and connections in the order of the plan.
-func gather(in Input) (map[cellKey]*cell, []cellKey) {
-	cells := map[cellKey]*cell{}
-	var order []cellKey
-	at := func(w plan.Window) *cell {
-		k := keyOf(w)
-		c := cells[k]
-		if c == nil {
-			c = &cell{first: w, evidence: map[int]*store.WindowResult{}, lastTry: map[int]*store.WindowResult{}, tried: map[int]bool{}}
-			cells[k] = c
-			order = append(order, k)
-		}
-		return c
-	}
-	if !in.Study { // of the study's data a part is normal, of a run it is not
-		planned(in.Run, func(w plan.Window) { at(w) })
-	}
-	later := func(w, than *store.WindowResult) bool { return than == nil || w.Attempt >= than.Attempt }
-	for i := range in.Windows {
-		w := &in.Windows[i]
-		c := at(w.Window)
-		c.tried[w.Repetition] = true
-		if w.Passed() && later(w, c.evidence[w.Repetition]) {
-			c.evidence[w.Repetition] = w
-		}
-		if w.Measured != nil && later(w, c.lastTry[w.Repetition]) {
-			c.lastTry[w.Repetition] = w
-		}
-	}
-	rank := ranks(in)
-	slices.SortStableFunc(order, func(a, b cellKey) int {
-		return cmp.Or(
-			cmp.Compare(rank("phase", a.phase), rank("phase", b.phase)),
-			cmp.Compare(rank("scenario", a.scenario), rank("scenario", b.scenario)),
-			cmp.Compare(rank("candidate", a.candidate), rank("candidate", b.candidate)),
-			cmp.Compare(a.connections, b.connections),
-			cmp.Compare(a.target, b.target),
-			strings.Compare(a.phase+"\x00"+a.scenario+"\x00"+a.candidate, b.phase+"\x00"+b.scenario+"\x00"+b.candidate),
-		)
-	})
-	return cells, order
-}
-
-// planned calls f for every cell that the run is to measure.
-func planned(run store.Run, f func(plan.Window)) {
-	for _, b := range run.List().Blocks {
-		for _, w := range b.Windows {
-			f(w)
-		}
-	}
-}
-
 // shown is a window without its streams where there is one, which says nothing
 // that the window does not.
 func shown(w plan.Window) plan.Window {
@@ -353,45 +281,12 @@ func shown(w plan.Window) plan.Window {
 	return w
 }
 
-// ranks orders names as the plan has them; names it does not have come last.
-func ranks(in Input) func(kind, name string) int {
-	at := map[string]int{}
-	for i, p := range in.Run.Preset.Phases {
-		at["phase\x00"+p.ID] = i + 1
-	}
-	for i, s := range in.Run.Suite.Scenarios {
-		at["scenario\x00"+s.ID] = i + 1
-	}
-	for i, c := range in.Run.Suite.Candidates {
-		at["candidate\x00"+c.ID] = i + 1
-	}
-	return func(kind, name string) int {
-		if n := at[kind+"\x00"+name]; n > 0 {
-			return n
-		}
-		return len(at) + 1
-	}
-}
-
-// used returns the repetitions on which a row rests, in order: those with
-// evidence, or the last attempts when there is none.
-func (c *cell) used() (list []*store.WindowResult, evidence bool) {
-	from := c.evidence
-	if len(from) == 0 {
-		from = c.lastTry
-	}
-	for _, w := range from {
-		list = append(list, w)
-	}
-	slices.SortFunc(list, func(a, b *store.WindowResult) int { return cmp.Compare(a.Repetition, b.Repetition) })
-	return list, len(c.evidence) > 0
-}
-
 // describe fills what all rows have, and says why a cell is incomplete.
-func (c *cell) describe(used []*store.WindowResult, evidence bool, planned int) Cell {
+func (c *cell) describe() Cell {
+	evidence := len(c.evidence) > 0
 	row := Cell{
 		Phase: c.first.Phase, Candidate: c.first.Candidate, Scenario: c.first.Scenario, Connections: c.first.Connections,
-		Repetitions: len(c.evidence), Planned: max(planned, len(c.tried)), Evidence: evidence,
+		Repetitions: len(c.evidence), Planned: max(c.planned, len(c.tried)), Evidence: evidence,
 	}
 	if len(c.tried) == 0 {
 		row.Notes = append(row.Notes, "not measured")
@@ -405,19 +300,24 @@ func (c *cell) describe(used []*store.WindowResult, evidence bool, planned int) 
 		row.Notes = append(row.Notes, fmt.Sprintf("incomplete: %d of %s measured", len(c.tried), count(row.Planned, "repetition")))
 	}
 	switch {
-	case len(used) == 0:
+	case len(c.used) == 0:
 		row.Notes = append(row.Notes, "every attempt broke off")
 	case !evidence:
 		row.Notes = append(row.Notes, "not evidence: no attempt passed its gates")
 	}
 	without := 0
-	for _, w := range used {
+	for _, w := range c.used {
 		if !w.Measured.Has("app_cores") {
 			without++
 		}
 	}
 	if without > 0 {
-		row.Notes = append(row.Notes, fmt.Sprintf("no counters for %d of %s", without, count(len(used), "repetition")))
+		row.Notes = append(row.Notes, fmt.Sprintf("no counters for %d of %s", without, count(len(c.used), "repetition")))
+	}
+	for _, f := range windowFigures {
+		if text := f.leftOut(c.used); text != "" {
+			row.Notes = append(row.Notes, Title(f.metric)+": "+text)
+		}
 	}
 	return row
 }
@@ -429,84 +329,82 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// readings collects one figure of the repetitions that have it.
-func readings(list []*store.WindowResult, figure string, of func(*measure.Window) float64) []float64 {
-	var v []float64
-	for _, w := range list {
-		if w.Measured.Has(figure) {
-			v = append(v, of(w.Measured))
-		}
+// Stat is an estimate as a row of a table shows it, with the lowest and the
+// highest reading beside it.
+type Stat struct {
+	Value float64 `json:"value"`
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+	N     int     `json:"n"` // readings
+
+	// Lo and Hi bound the median of the readings with probability Confidence:
+	// DisplayConfidence or, with too few of them, what their range has. 0 there
+	// means that there is no interval, and both are the value.
+	Lo         float64  `json:"lo"`
+	Hi         float64  `json:"hi"`
+	Confidence float64  `json:"confidence"`
+	Warnings   []string `json:"warnings,omitempty"` // what the statistics could not do
+}
+
+// stat shows an estimate. Only a median has an interval.
+func (e Estimate) stat() *Stat {
+	s := &Stat{Value: e.Value, N: e.N, Lo: e.Value, Hi: e.Value}
+	s.Min, s.Max = e.Range()
+	if e.Estimator == EstimatorMedian {
+		s.Lo, s.Hi, s.Confidence, s.Warnings = e.Lo, e.Hi, e.Confidence, e.Warnings
 	}
-	return v
+	return s
 }
 
-// Accessors of the figures of a window.
-var (
-	figAchieved = func(m *measure.Window) float64 { return m.Achieved }
-	figP50      = func(m *measure.Window) float64 { return m.P50MS }
-	figP99      = func(m *measure.Window) float64 { return m.P99MS }
-	figP999     = func(m *measure.Window) float64 { return m.P999MS }
-	figCores    = func(m *measure.Window) float64 { return m.AppCores }
-	figCPU      = func(m *measure.Window) float64 { return m.AppCPUUS }
-	figDBCores  = func(m *measure.Window) float64 { return m.DBCores }
-	figDBCPU    = func(m *measure.Window) float64 { return m.DBCPUUS }
-	figPeak     = func(m *measure.Window) float64 { return float64(m.PeakBytes) }
-)
-
-// met reports whether a window met its target: at least 99 % of it achieved and
-// at most 0.1 % of its requests failed.
-func met(w *store.WindowResult) bool {
-	m := w.Measured
-	requests := m.OK + m.Failed
-	return m.Achieved >= metShare*float64(w.Target) && float64(m.Failed) <= metFailures*float64(requests)
+// stat shows a figure of the cell, nil where there is none.
+func (c *cell) stat(metric string) *Stat {
+	e, ok := c.figures[metric]
+	if !ok {
+		return nil
+	}
+	return e.stat()
 }
 
-func rateRow(c *cell, planned int) RateRow {
-	used, evidence := c.used()
+func rateRow(c *cell) RateRow {
 	row := RateRow{
-		Cell:     c.describe(used, evidence, planned),
-		Target:   c.first.Target,
-		Achieved: median(readings(used, "", figAchieved)),
-		P50:      middlePercentile(readings(used, "p50_ms", figP50)),
-		P99:      middlePercentile(readings(used, "p99_ms", figP99)),
-		P999:     middlePercentile(readings(used, "p999_ms", figP999)),
-		Cores:    median(readings(used, "app_cores", figCores)),
-		CPU:      median(readings(used, "app_cpu_us", figCPU)),
-		DBCores:  median(readings(used, "db_cores", figDBCores)),
-		DBCPU:    median(readings(used, "db_cpu_us", figDBCPU)),
-		Peak:     largest(readings(used, "peak_bytes", figPeak)),
+		Cell: c.describe(), Target: c.first.Target, Met: c.met(), Achieved: c.stat(Achieved),
+		P50: c.stat(P50), P99: c.stat(P99), P999: c.stat(P999),
+		Cores: c.stat(AppCores), CPU: c.stat(AppCPU), DBCores: c.stat(DBCores), DBCPU: c.stat(DBCPU), Peak: c.peak(),
 	}
-	for _, w := range used {
+	for _, w := range c.used {
 		row.Failed += w.Measured.Failed
-		if evidence && met(w) {
-			row.Met++
-		}
 	}
 	return row
 }
 
-func connectionRow(c *cell, planned int) CeilingRow {
-	used, evidence := c.used()
-	row := CeilingRow{Cell: c.describe(used, evidence, planned), readings: len(used)}
-	if len(used) == 0 {
+// peak shows the peak memory in bytes.
+func (c *cell) peak() *Stat {
+	e, ok := c.figures[PeakMiB]
+	if !ok {
+		return nil
+	}
+	return e.Scale(1 << 20).stat()
+}
+
+func connectionRow(c *cell) CeilingRow {
+	row := CeilingRow{Cell: c.describe()}
+	rate, ok := c.figures[Achieved]
+	if !ok {
 		return row
 	}
-	best := used[0]
-	for _, w := range used[1:] {
-		if w.Measured.Achieved > best.Measured.Achieved {
-			best = w
+	row.Best, row.Failed, row.Achieved = c.best.Repetition, c.best.Measured.Failed, rate.stat()
+	middle := rate
+	middle.Estimator, middle.Value = EstimatorMedian, rate.Median
+	row.Median = middle.stat()
+	only := func(s *Stat) *Stat { // the best repetition's alone
+		if s != nil {
+			s.Min, s.Max, s.N = s.Value, s.Value, 1
 		}
+		return s
 	}
-	m := best.Measured
-	row.Best, row.Failed = best.Repetition, m.Failed
-	row.Achieved = spread(readings(used, "", figAchieved))
-	row.Achieved.set(m.Achieved)
-	row.Median = median(readings(used, "", figAchieved))
-	of := func(figure string, get func(*measure.Window) float64) *Stat { return only(get(m), m.Has(figure)) }
-	row.P50, row.P99, row.P999 = of("p50_ms", figP50), of("p99_ms", figP99), of("p999_ms", figP999)
-	row.Cores, row.CPU = of("app_cores", figCores), of("app_cpu_us", figCPU)
-	row.DBCores, row.DBCPU = of("db_cores", figDBCores), of("db_cpu_us", figDBCPU)
-	row.Peak = of("peak_bytes", figPeak)
+	row.P50, row.P99, row.P999 = only(c.stat(P50)), only(c.stat(P99)), only(c.stat(P999))
+	row.Cores, row.CPU, row.DBCores, row.DBCPU = only(c.stat(AppCores)), only(c.stat(AppCPU)), only(c.stat(DBCores)), only(c.stat(DBCPU))
+	row.Peak = only(c.peak())
 	return row
 }
 
@@ -574,22 +472,22 @@ type part struct {
 
 // parts takes apart, by load host or by stream, the cells of the fixed-rate phase
 // and those that are a ceiling.
-func parts(r Report, cells map[cellKey]*cell, order []cellKey, of func(*measure.Window) []part) []PartRow {
+func parts(r Tables, cells []*cell, of func(*measure.Window) []part) []PartRow {
 	var rows []PartRow
-	for _, k := range order {
-		used, evidence := cells[k].used()
-		if cells[k].first.Kind == plan.KindCeiling {
-			at := slices.IndexFunc(r.Ceiling, func(c CeilingRow) bool {
-				return c.Phase == k.phase && c.Candidate == k.candidate && c.Scenario == k.scenario && c.Connections == k.connections && c.Achieved != nil
+	for _, c := range cells {
+		k, used := c.first, c.used
+		if k.Kind == plan.KindCeiling {
+			at := slices.IndexFunc(r.Ceiling, func(row CeilingRow) bool {
+				return row.Phase == k.Phase && row.Candidate == k.Candidate && row.Scenario == k.Scenario && row.Connections == k.Connections && row.Achieved != nil
 			})
 			if at < 0 {
 				continue
 			}
-			used = slices.DeleteFunc(used, func(w *store.WindowResult) bool { return w.Repetition != r.Ceiling[at].Best })
+			used = []*store.WindowResult{c.best}
 		}
 		type seen struct {
-			achieved, p50, p99, p999 []float64
-			failed                   int64
+			samples map[string][]Sample
+			failed  int64
 		}
 		by := map[PartRow]*seen{}
 		var names []PartRow
@@ -597,28 +495,31 @@ func parts(r Report, cells map[cellKey]*cell, order []cellKey, of func(*measure.
 			for _, g := range of(w.Measured) {
 				x := by[g.row]
 				if x == nil {
-					x = &seen{}
+					x = &seen{samples: map[string][]Sample{}}
 					by[g.row] = x
 					names = append(names, g.row)
 				}
-				x.achieved = append(x.achieved, g.Achieved)
 				x.failed += g.Failed
-				for _, f := range []struct {
-					name string
-					v    float64
-					to   *[]float64
-				}{{"p50_ms", g.P50MS, &x.p50}, {"p99_ms", g.P99MS, &x.p99}, {"p999_ms", g.P999MS, &x.p999}} {
-					if g.Has(f.name) {
-						*f.to = append(*f.to, f.v)
+				for metric, v := range map[string]float64{Achieved: g.Achieved, P50: g.P50MS, P99: g.P99MS, P999: g.P999MS} {
+					if (metric == Achieved || g.Has(metric)) && !impossible(v) {
+						x.samples[metric] = append(x.samples[metric], Sample{w.Repetition, v})
 					}
 				}
 			}
 		}
 		for _, name := range names {
 			x := by[name]
+			stat := func(metric string) *Stat {
+				if len(x.samples[metric]) == 0 {
+					return nil
+				}
+				e := Estimate{Key: Key{Metric: metric}, Estimator: EstimatorMedian, Samples: x.samples[metric]}
+				e.fill(DisplayConfidence)
+				return e.stat()
+			}
 			rows = append(rows, PartRow{
-				Phase: k.phase, Candidate: k.candidate, Scenario: k.scenario, Connections: k.connections, Host: name.Host, Stream: name.Stream, Target: level(cells[k].first), Evidence: evidence,
-				Achieved: median(x.achieved), P50: middlePercentile(x.p50), P99: middlePercentile(x.p99), P999: middlePercentile(x.p999), Failed: x.failed,
+				Phase: k.Phase, Candidate: k.Candidate, Scenario: k.Scenario, Connections: k.Connections, Host: name.Host, Stream: name.Stream, Target: level(k), Evidence: len(c.evidence) > 0,
+				Achieved: stat(Achieved), P50: stat(P50), P99: stat(P99), P999: stat(P999), Failed: x.failed,
 			})
 		}
 	}
@@ -677,22 +578,30 @@ func shares(rate []RateRow, ceiling []CeilingRow) []ShareRow {
 	return rows
 }
 
-func probes(in Input) []ProbeRow {
+func probes(in Measured) []ProbeRow {
 	rows := []ProbeRow{}
 	for _, p := range in.Probes {
 		i := slices.IndexFunc(rows, func(r ProbeRow) bool { return r.Phase == p.Block.Phase && r.Target == p.Reading.Target })
 		if i < 0 {
 			i = len(rows)
-			rows = append(rows, ProbeRow{Phase: p.Block.Phase, Target: p.Reading.Target, Lowest: p.Reading.Achieved, Highest: p.Reading.Achieved})
+			rows = append(rows, ProbeRow{Phase: p.Block.Phase, Target: p.Reading.Target})
 		}
-		r := &rows[i]
+		r, v := &rows[i], p.Reading.Achieved
 		r.Readings++
-		r.Lowest, r.Highest = min(r.Lowest, p.Reading.Achieved), max(r.Highest, p.Reading.Achieved)
-		if p.Reading.Error != "" || p.Reading.Achieved < metShare*float64(p.Reading.Target) {
+		if impossible(v) {
+			r.Below++
+			continue
+		}
+		if r.ranged {
+			r.Lowest, r.Highest = min(r.Lowest, v), max(r.Highest, v)
+		} else {
+			r.Lowest, r.Highest, r.ranged = v, v, true
+		}
+		if p.Reading.Error != "" || v < metShare*float64(p.Reading.Target) {
 			r.Below++
 		}
 	}
-	rank := ranks(in)
+	rank := ranks(in.Run)
 	slices.SortStableFunc(rows, func(a, b ProbeRow) int {
 		return cmp.Compare(rank("phase", a.Phase), rank("phase", b.Phase))
 	})
@@ -701,7 +610,7 @@ func probes(in Input) []ProbeRow {
 
 // gates counts what failed and what became of the windows, and lists the
 // attempts that broke off.
-func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
+func gates(in Measured, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 	rows := []GateRow{}
 	broken := []BrokenRow{}
 	affected := map[string]map[string]bool{} // gate -> window key
@@ -736,7 +645,7 @@ func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 				affected[g.Name][k] = true
 				r.Windows++
 				r.Where = append(r.Where, w.Window.String())
-				if _, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
+				if cells[keyOf(w.Window)].evidenceOf(w.Repetition) != nil {
 					r.Repeated++
 				} else {
 					r.Left++
@@ -750,11 +659,11 @@ func gates(in Input, cells map[cellKey]*cell) ([]GateRow, []BrokenRow) {
 	return rows, broken
 }
 
-func windows(in Input, cells map[cellKey]*cell) []WindowRow {
+func windows(in Measured, cells map[cellKey]*cell) []WindowRow {
 	rows := make([]WindowRow, 0, len(in.Windows))
 	for _, w := range in.Windows {
 		row := WindowRow{Window: shown(w.Window), Attempt: w.Attempt, Error: w.Error, Measured: w.Measured, Hosts: w.Hosts}
-		if e, ok := cells[keyOf(w.Window)].evidence[w.Repetition]; ok {
+		if e := cells[keyOf(w.Window)].evidenceOf(w.Repetition); e != nil {
 			row.Evidence = e.Attempt == w.Attempt
 		}
 		for _, g := range w.Gates {
@@ -768,7 +677,7 @@ func windows(in Input, cells map[cellKey]*cell) []WindowRow {
 }
 
 // caveats are said before any figure.
-func caveats(in Input, r Report, why []string) []string {
+func caveats(in Measured, r Tables, why []string) []string {
 	var list []string
 	if len(why) > 0 {
 		list = append(list, "Not comparable with the published figures: "+strings.Join(why, "; ")+".")
@@ -797,7 +706,7 @@ func caveats(in Input, r Report, why []string) []string {
 
 // warnings are those of the statistics, each once, with the phases in which it
 // stands beside a figure.
-func warnings(r Report) []string {
+func warnings(r Tables) []string {
 	var texts []string
 	phases := map[string][]string{}
 	add := func(phase string, stats ...*Stat) {
@@ -825,4 +734,16 @@ func warnings(r Report) []string {
 		texts[i] = fmt.Sprintf("In phase %s %s.", strings.Join(phases[w], " and "), w)
 	}
 	return texts
+}
+
+// Round rounds to a number of decimals, halves upwards, as the study's scripts
+// did.
+func Round(v float64, decimals int) float64 {
+	scale := math.Pow10(decimals)
+	return math.Floor(v*scale+0.5) / scale
+}
+
+// Shortest writes a rounded number without trailing zeros.
+func Shortest(v float64, decimals int) string {
+	return strconv.FormatFloat(Round(v, decimals), 'f', -1, 64)
 }

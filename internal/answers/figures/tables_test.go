@@ -1,4 +1,4 @@
-package analysis
+package figures
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func badGate() store.Gate {
 	return store.Gate{Name: "steal", OK: false, Reading: 0.05, Limit: 0.01, Unit: "share of CPU time"}
 }
 
-func cellOf(t *testing.T, r Report, candidate, scenario string) RateRow {
+func cellOf(t *testing.T, r Tables, candidate, scenario string) RateRow {
 	t.Helper()
 	i := slices.IndexFunc(r.Rate, func(r RateRow) bool { return r.Candidate == candidate && r.Scenario == scenario })
 	if i < 0 {
@@ -62,7 +62,7 @@ func cellOf(t *testing.T, r Report, candidate, scenario string) RateRow {
 }
 
 func TestFixedRateEstimators(t *testing.T) {
-	r := Of(Input{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
+	r := TablesOf(Measured{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
 		rate("go", "read", 1, 1, 1000, 64), rate("go", "read", 2, 1, 989, 70), rate("go", "read", 3, 1, 995, 66),
 	}})
 	row := cellOf(t, r, "go", "read")
@@ -83,25 +83,118 @@ func TestFixedRateEstimators(t *testing.T) {
 
 func TestPercentilesAreNeverAveraged(t *testing.T) {
 	for n := 1; n <= 6; n++ {
-		var v []float64
+		e := Estimate{Key: Key{Metric: P99}, Estimator: EstimatorMedian}
 		for i := range n {
-			v = append(v, float64((i*7)%n)*10+0.5)
+			e.Samples = append(e.Samples, Sample{i + 1, float64((i*7)%n)*10 + 0.5})
 		}
-		s := middlePercentile(v)
-		if !slices.Contains(v, s.Value) {
-			t.Errorf("%v of %v was not measured", s.Value, v)
+		e.fill(DisplayConfidence)
+		if !slices.Contains(e.Values(), e.Value) {
+			t.Errorf("%v of %v was not measured", e.Value, e.Values())
 		}
 	}
-	if m := median([]float64{1, 4}); m.Value != 2.5 {
-		t.Errorf("median of 1 and 4 is %v", m.Value)
+	if m := MedianOf([]float64{1, 4}, DisplayConfidence); m.Median != 2.5 {
+		t.Errorf("median of 1 and 4 is %v", m.Median)
 	}
-	if median(nil) != nil || middlePercentile(nil) != nil || largest(nil) != nil {
-		t.Error("an estimate of nothing")
+}
+
+// Every figure of every row is the one that the set has, whatever was damaged
+// on the way: a reading that cannot be is left out of both, and the row says so.
+func TestTablesAndFiguresAgree(t *testing.T) {
+	run := smallRun()
+	run.Candidates = []string{"go", "php-fpm"}
+	bad := []float64{-1, math.NaN(), math.Inf(1), math.Inf(-1)}
+	var windows []store.WindowResult
+	for i, candidate := range run.Candidates {
+		for _, scenario := range []string{"auth", "read"} {
+			for rep := 1; rep <= 3; rep++ {
+				w := rate(candidate, scenario, rep, 1, 990+float64(rep), 60+float64(rep))
+				w.Measured.AppCores, w.Measured.DBCores, w.Measured.DBCPUUS = 1+float64(rep)/10, 0.5, 20+float64(rep)
+				m := w.Measured
+				switch rep + 3*i {
+				case 1:
+					m.AppCPUUS, m.DBCores = bad[0], bad[1]
+				case 2:
+					m.Achieved, m.P50MS = bad[2], bad[3]
+				case 5:
+					m.P99MS, m.P999MS, m.AppCores, m.PeakBytes, m.DBCPUUS = bad[1], bad[2], bad[0], -5, bad[3]
+				}
+				windows = append(windows, w)
+			}
+		}
+	}
+	for _, connections := range []int{16, 64} {
+		for rep := 1; rep <= 2; rep++ {
+			windows = append(windows, ceiling("go", connections, rep, 500+float64(connections+rep), 0), ceiling("php-fpm", connections, rep, 100+float64(rep), 0))
+		}
+	}
+	last := windows[len(windows)-2].Measured // the fastest of go, were it not damaged
+	last.Achieved, last.AppCPUUS = bad[2], 1
+	windows[len(windows)-1].Measured.AppCPUUS = bad[1]
+
+	set := FromRun(run, windows, nil)
+	tables := TablesOf(Measured{Run: run, Windows: windows})
+	compared := 0
+	same := func(phase string, c Cell, connections int, metric string, s *Stat, unit float64) {
+		t.Helper()
+		k := Key{Suite: "s", Phase: phase, Metric: metric, Candidate: c.Candidate, Scenario: c.Scenario, Connections: connections}
+		e, ok := set.Get(k)
+		if ok != (s != nil) {
+			t.Errorf("%s: in the set %v, in the table %+v", k, ok, s)
+			return
+		}
+		if !ok {
+			return
+		}
+		compared++
+		if s.Value != e.Value*unit || impossible(s.Value) || impossible(s.Min) || impossible(s.Max) {
+			t.Errorf("%s: %v in the set, %+v in the table", k, e.Value, s)
+		}
+	}
+	notes := ""
+	for _, r := range tables.Rate {
+		notes += strings.Join(r.Notes, "\n") + "\n"
+		for metric, s := range map[string]*Stat{Achieved: r.Achieved, P50: r.P50, P99: r.P99, P999: r.P999, AppCores: r.Cores, AppCPU: r.CPU} {
+			same(PhaseRate, r.Cell, 256, metric, s, 1)
+		}
+		same(PhaseRate, r.Cell, 256, PeakMiB, r.Peak, 1<<20)
+		if r.Scenario == "read" {
+			same(PhaseRate, r.Cell, 256, DBCores, r.DBCores, 1)
+			same(PhaseRate, r.Cell, 256, DBCPU, r.DBCPU, 1)
+		}
+		if e, ok := set.Get(Key{Suite: "s", Phase: PhaseRate, Metric: Met, Candidate: r.Candidate, Scenario: r.Scenario}); !ok || int(e.Value) != r.Met {
+			t.Errorf("met %v in the set, %d in the table", e.Value, r.Met)
+		}
+	}
+	for _, rows := range [][]CeilingRow{tables.Connections, tables.Ceiling} {
+		for _, r := range rows {
+			notes += strings.Join(r.Notes, "\n") + "\n"
+			connections := r.Connections
+			if &rows[0] == &tables.Ceiling[0] {
+				connections = 0 // the best
+			}
+			for metric, s := range map[string]*Stat{Achieved: r.Achieved, P50: r.P50, P99: r.P99, P999: r.P999, AppCores: r.Cores, AppCPU: r.CPU} {
+				same(PhaseCeiling, r.Cell, connections, metric, s, 1)
+			}
+			same(PhaseCeiling, r.Cell, connections, PeakMiB, r.Peak, 1<<20)
+		}
+	}
+	if compared < 60 {
+		t.Errorf("only %d figures compared", compared)
+	}
+	for _, w := range []string{"CPU per request: 1 left out", "achieved: 1 left out", "p99: 1 left out", "peak memory: 1 left out"} {
+		if !strings.Contains(notes, w) {
+			t.Errorf("no row says %q:\n%s", w, notes)
+		}
+	}
+	for _, row := range Summary(tables) {
+		if text := strings.Join(row, ","); strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, ",-") {
+			t.Errorf("the summary has a reading that cannot be: %s", text)
+		}
 	}
 }
 
 func TestOnlyWindowsWithPassedGatesCount(t *testing.T) {
-	r := Of(Input{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
+	r := TablesOf(Measured{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
 		rate("go", "auth", 1, 1, 10, 1, badGate()), rate("go", "auth", 1, 2, 1000, 40), // repeated
 		rate("go", "auth", 2, 1, 1000, 50),
 		rate("go", "auth", 3, 1, 20, 2, badGate()), rate("go", "auth", 3, 2, 30, 3, badGate()), // never passed
@@ -147,7 +240,7 @@ func TestOnlyWindowsWithPassedGatesCount(t *testing.T) {
 func TestLatestPassingAttemptCounts(t *testing.T) {
 	a, b := rate("go", "auth", 1, 1, 900, 1), rate("go", "auth", 1, 3, 950, 2)
 	for _, order := range [][]store.WindowResult{{a, b}, {b, a}} {
-		row := cellOf(t, Of(Input{Run: smallRun(), Windows: order}), "go", "auth")
+		row := cellOf(t, TablesOf(Measured{Run: smallRun(), Windows: order}), "go", "auth")
 		if row.Achieved.Value != 950 || row.Repetitions != 1 {
 			t.Errorf("%+v", row.Achieved)
 		}
@@ -156,7 +249,7 @@ func TestLatestPassingAttemptCounts(t *testing.T) {
 
 func TestWaivedGatesDoNotFail(t *testing.T) {
 	g := store.Gate{Name: "cores", Reading: 2, Unit: "shared CPUs", Waived: "the profile shares cores"}
-	r := Of(Input{Run: smallRun(), Windows: []store.WindowResult{rate("go", "auth", 1, 1, 1000, 1, g)}})
+	r := TablesOf(Measured{Run: smallRun(), Windows: []store.WindowResult{rate("go", "auth", 1, 1, 1000, 1, g)}})
 	if row := cellOf(t, r, "go", "auth"); !row.Evidence || r.Gates[0].Failed != 0 || r.Gates[0].Waived != 1 || r.Gates[0].Windows != 0 {
 		t.Errorf("%+v %+v", row.Cell, r.Gates)
 	}
@@ -165,7 +258,7 @@ func TestWaivedGatesDoNotFail(t *testing.T) {
 func TestWorstReading(t *testing.T) {
 	probe := func(v float64) store.Gate { return store.Gate{Name: "probe", Reading: v, Limit: 0.99} }
 	steal := func(v float64) store.Gate { return store.Gate{Name: "steal", Reading: v, Limit: 0.01} }
-	r := Of(Input{Run: smallRun(), Windows: []store.WindowResult{
+	r := TablesOf(Measured{Run: smallRun(), Windows: []store.WindowResult{
 		rate("go", "auth", 1, 1, 1, 1, probe(0.9), steal(0.02)), rate("go", "auth", 2, 1, 1, 1, probe(0.5), steal(0.2)), rate("go", "auth", 3, 1, 1, 1, probe(0.7), steal(0.1)),
 	}})
 	for _, g := range r.Gates {
@@ -176,7 +269,7 @@ func TestWorstReading(t *testing.T) {
 }
 
 func TestCeilingEstimators(t *testing.T) {
-	r := Of(Input{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
+	r := TablesOf(Measured{Run: smallRun(), State: store.StateComplete, Windows: []store.WindowResult{
 		ceiling("go", 16, 1, 500, 0), ceiling("go", 16, 2, 600, 0),
 		ceiling("go", 64, 1, 900, 3), ceiling("go", 64, 2, 800, 0), // faster, but its best repetition failed requests
 		ceiling("php-fpm", 16, 1, 100, 1), ceiling("php-fpm", 16, 2, 90, 0),
@@ -202,7 +295,7 @@ func TestCeilingEstimators(t *testing.T) {
 }
 
 func TestTokenShare(t *testing.T) {
-	r := Of(Input{Run: smallRun(), Windows: []store.WindowResult{
+	r := TablesOf(Measured{Run: smallRun(), Windows: []store.WindowResult{
 		rate("go", "auth", 1, 1, 1, 46.5), rate("go", "read", 1, 1, 1, 64.1),
 		rate("php-fpm", "auth", 1, 1, 1, 130.2), rate("php-fpm", "read", 1, 1, 1, 168.4, badGate()),
 	}})
@@ -217,7 +310,7 @@ func TestProbeRange(t *testing.T) {
 	p := func(phase string, achieved float64) study.Probe {
 		return study.Probe{Block: plan.BlockID{Phase: phase}, Reading: store.ProbeReading{Target: 1000, Achieved: achieved}}
 	}
-	r := Of(Input{Run: smallRun(), Probes: []study.Probe{p("ceiling", 999), p("rate", 1000), p("rate", 980), p("rate", 995)}})
+	r := TablesOf(Measured{Run: smallRun(), Probes: []study.Probe{p("ceiling", 999), p("rate", 1000), p("rate", 980), p("rate", 995)}})
 	if len(r.Probes) != 2 || r.Probes[0].Phase != "rate" || r.Probes[0].Lowest != 980 || r.Probes[0].Highest != 1000 || r.Probes[0].Below != 1 {
 		t.Errorf("%+v", r.Probes)
 	}
@@ -247,9 +340,9 @@ func TestOrderDoesNotMatter(t *testing.T) {
 	windows := []store.WindowResult{
 		rate("php-fpm", "read", 2, 1, 3, 3), rate("go", "read", 1, 1, 1, 1), rate("go", "auth", 1, 1, 1, 1), ceiling("go", 64, 1, 5, 0), ceiling("go", 16, 1, 5, 0),
 	}
-	want := fmt.Sprint(Summary(Of(Input{Run: smallRun(), Windows: windows})))
+	want := fmt.Sprint(Summary(TablesOf(Measured{Run: smallRun(), Windows: windows})))
 	slices.Reverse(windows)
-	if got := fmt.Sprint(Summary(Of(Input{Run: smallRun(), Windows: windows}))); got != want {
+	if got := fmt.Sprint(Summary(TablesOf(Measured{Run: smallRun(), Windows: windows}))); got != want {
 		t.Errorf("\n%s\n%s", got, want)
 	}
 }
@@ -267,8 +360,8 @@ func TestShortest(t *testing.T) {
 }
 
 // big is a run of n windows.
-func big(n int) Input {
-	in := Input{Run: smallRun(), State: store.StateComplete}
+func big(n int) Measured {
+	in := Measured{Run: smallRun(), State: store.StateComplete}
 	in.Run.Preset.Phases[0].Repetitions = n / 4
 	for i := range n {
 		in.Windows = append(in.Windows, rate([]string{"go", "php-fpm"}[i%2], []string{"auth", "read"}[i/2%2], i/4+1, 1, 1000, 50,
@@ -283,7 +376,7 @@ func BenchmarkOf(b *testing.B) {
 			in := big(n)
 			b.ResetTimer()
 			for range b.N {
-				if r := Of(in); len(r.Windows) != n {
+				if r := TablesOf(in); len(r.Windows) != n {
 					b.Fatal(len(r.Windows))
 				}
 			}
@@ -321,7 +414,7 @@ func TestGeneratorRows(t *testing.T) {
 		Preset: plan.Preset{Phases: []plan.Phase{{ID: "rate", Kind: plan.KindRate, Repetitions: 2, Connections: []int{16}, Targets: map[string]int{"read": 30}}}},
 		Links:  []store.Link{{From: "load", To: "app"}}, Cloud: &store.Cloud{Region: "eu-west-1"},
 	}
-	in := Input{Run: run, State: store.StateComplete}
+	in := Measured{Run: run, State: store.StateComplete}
 	for rep := 1; rep <= 2; rep++ {
 		n := float64(rep)
 		in.Windows = append(in.Windows, store.WindowResult{
@@ -333,7 +426,7 @@ func TestGeneratorRows(t *testing.T) {
 			}},
 		})
 	}
-	r := Of(in)
+	r := TablesOf(in)
 	if len(r.Generators) != 2 || r.Header.Generators != 2 || len(r.Header.Links) != 1 || r.Header.Cloud.Region != "eu-west-1" || len(r.Windows[0].Hosts) != 1 {
 		t.Fatalf("%+v", r)
 	}
@@ -350,7 +443,7 @@ func TestGeneratorRows(t *testing.T) {
 	for i := range in.Windows {
 		in.Windows[i].Measured.Generators = nil
 	}
-	if r := Of(in); r.Generators != nil || r.Header.Generators != 0 {
+	if r := TablesOf(in); r.Generators != nil || r.Header.Generators != 0 {
 		t.Errorf("one generator gives %+v", r.Generators)
 	}
 
@@ -360,7 +453,7 @@ func TestGeneratorRows(t *testing.T) {
 		in.Windows[i].Scenario, in.Windows[i].Streams = "half", []plan.Stream{{Scenario: "read", Share: 0.5}, {Scenario: "write", Share: 0.5}}
 		in.Windows[i].Measured.Streams = []measure.Stream{{Scenario: "read", Part: measure.Part{Achieved: 10 * n}}, {Scenario: "write", Part: measure.Part{Achieved: 20 * n, P99MS: n}}}
 	}
-	r = Of(in)
+	r = TablesOf(in)
 	if len(r.Streams) != 2 || len(r.Windows[0].Streams) != 2 {
 		t.Fatalf("%+v", r.Streams)
 	}
@@ -372,15 +465,23 @@ func TestGeneratorRows(t *testing.T) {
 // Medians have their intervals, a best and a largest have none, and what the
 // statistics cannot do is said once before any figure.
 func TestIntervalsAndWarnings(t *testing.T) {
-	six := median([]float64{1, 2, 3, 4, 5, 6})
+	of := func(estimator, metric string, values ...float64) *Stat {
+		e := Estimate{Key: Key{Metric: metric}, Estimator: estimator}
+		for i, v := range values {
+			e.Samples = append(e.Samples, Sample{i + 1, v})
+		}
+		e.fill(DisplayConfidence)
+		return e.stat()
+	}
+	six := of(EstimatorMedian, Achieved, 1, 2, 3, 4, 5, 6)
 	if six.Lo != 1 || six.Hi != 6 || six.Confidence < 0.95 || len(six.Warnings) != 0 || six.Value != 3.5 {
 		t.Errorf("%+v", six)
 	}
-	three := middlePercentile([]float64{3, 1, 2})
+	three := of(EstimatorMedian, P99, 3, 1, 2)
 	if three.Lo != 1 || three.Hi != 3 || three.Confidence != 0.75 || len(three.Warnings) != 1 || !strings.HasPrefix(three.Warnings[0], "3 repetitions cannot give a 95 % interval") {
 		t.Errorf("%+v", three)
 	}
-	for _, s := range []*Stat{median([]float64{7}), largest([]float64{5, 7}), only(7, true)} {
+	for _, s := range []*Stat{of(EstimatorMedian, Achieved, 7), of(EstimatorLargest, PeakMiB, 5, 7), of(EstimatorBest, Achieved, 7)} {
 		if s.Lo != 7 || s.Hi != 7 || s.Confidence != 0 || s.Value != 7 {
 			t.Errorf("%+v", s)
 		}

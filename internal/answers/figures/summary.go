@@ -1,4 +1,4 @@
-package analysis
+package figures
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ var SummaryColumns = []string{
 // the lowest rate beside it; the best repetition for the ceiling, with the
 // median rate beside it. A figure that could not be had is empty, and a cell
 // without evidence has 0 repetitions and no figures.
-func Summary(r Report) [][]string {
+func Summary(r Tables) [][]string {
 	name := func(id string) string {
 		if r.Header.Study {
 			return study.CandidateName(id)
@@ -39,7 +39,7 @@ func Summary(r Report) [][]string {
 			continue
 		}
 		rate = append(rate, keyed{row.Cell, append(line,
-			Shortest(row.Achieved.Value, 0), Shortest(row.Achieved.Min, 0),
+			round(row.Achieved, 1, 0), lowest(row.Achieved),
 			round(row.P50, 1, 2), round(row.P99, 1, 2), round(row.P999, 1, 2), strconv.FormatInt(row.Failed, 10),
 			round(row.Cores, 1, 2), round(row.CPU, 1000, 4), round(row.DBCores, 1, 2), round(row.Peak, 1<<20, 1),
 			fmt.Sprintf("%d/%d", row.Met, row.Repetitions),
@@ -52,7 +52,7 @@ func Summary(r Report) [][]string {
 			continue
 		}
 		ceiling = append(ceiling, keyed{row.Cell, append(line,
-			Shortest(row.Achieved.Value, 0), Shortest(row.Median.Value, 0),
+			round(row.Achieved, 1, 0), round(row.Median, 1, 0),
 			round(row.P50, 1, 2), round(row.P99, 1, 2), "", strconv.FormatInt(row.Failed, 10),
 			round(row.Cores, 1, 2), round(row.CPU, 1000, 4), round(row.DBCores, 1, 2), round(row.Peak, 1<<20, 1), "",
 		)})
@@ -84,6 +84,14 @@ func index(list []string, name string) int {
 // blank fills a row up to the columns of the summary.
 func blank(line []string) []string {
 	return append(line, make([]string, len(SummaryColumns)-len(line))...)
+}
+
+// lowest writes the lowest reading of a rate.
+func lowest(s *Stat) string {
+	if s == nil {
+		return ""
+	}
+	return Shortest(s.Min, 0)
 }
 
 // round writes a figure as JavaScript prints a rounded number.
