@@ -201,7 +201,7 @@ func targets(r figures.Tables) string {
 		var held, missed, unknown []string
 		for _, row := range rows[g] {
 			switch {
-			case !row.Evidence:
+			case !row.Evidence || row.Achieved == nil:
 				unknown = append(unknown, row.Candidate)
 			case row.Met == row.Repetitions:
 				held = append(held, row.Candidate)

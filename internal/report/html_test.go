@@ -413,3 +413,13 @@ func TestContrast(t *testing.T) {
 		}
 	}
 }
+
+// A row whose rates were all left out has evidence and no rate; what it
+// achieved is not known.
+func TestTargetsWithoutARate(t *testing.T) {
+	cell := figures.Cell{Scenario: "read", Candidate: "go", Repetitions: 1, Evidence: true}
+	text := targets(figures.Tables{Rate: []figures.RateRow{{Cell: cell, Target: 1000}}})
+	if !strings.Contains(text, "read at 1,000/s") || !strings.Contains(text, "go") || strings.Contains(text, "go (") {
+		t.Errorf("%q", text)
+	}
+}
