@@ -303,7 +303,7 @@ func (p Preset) checkSize(s Suite) error {
 	windows, seconds := 0, 0.0
 	for _, ph := range p.Phases {
 		blocks := ph.Repetitions * len(s.Candidates)
-		loads := len(ph.loads(s))
+		loads := len(ph.Loads(s))
 		n := loads * len(ph.Connections) * len(ph.shares())
 		windows += blocks * n
 		seconds += float64(blocks) * (p.Probe.Window.Seconds() + float64(loads)*p.Warmup.Seconds() + float64(n)*(ph.Window.Seconds()+ph.Cooldown.Seconds()))

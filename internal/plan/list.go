@@ -125,7 +125,7 @@ func LayOut(s Suite, p Preset, seed uint64) List {
 
 func newBlock(s Suite, phase Phase, candidate string, rep int) Block {
 	b := Block{BlockID: BlockID{Phase: phase.ID, Candidate: candidate, Repetition: rep}}
-	for _, load := range phase.loads(s) {
+	for _, load := range phase.Loads(s) {
 		for _, c := range phase.Connections {
 			w := Window{
 				Phase: phase.ID, Kind: phase.Kind, Candidate: candidate, Scenario: load.ID,

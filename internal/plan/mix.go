@@ -16,9 +16,9 @@ type Mix struct {
 	Shares map[string]float64 `yaml:"shares" json:"shares"` // scenario -> share; together 1
 }
 
-// loads are what the windows of a phase send, in order: its mixes, or each
+// Loads are what the windows of a phase send, in order: its mixes, or each
 // scenario of the suite by itself.
-func (ph Phase) loads(s Suite) []Mix {
+func (ph Phase) Loads(s Suite) []Mix {
 	if len(ph.Mixes) > 0 {
 		return ph.Mixes
 	}
@@ -177,7 +177,7 @@ func (ph Phase) checkMixes() error {
 // the targets of its loads.
 func (ph Phase) selectLoads(all, s Suite, preset string) (Phase, error) {
 	var ids []string
-	for _, m := range (Phase{Mixes: ph.Mixes}).loads(all) {
+	for _, m := range (Phase{Mixes: ph.Mixes}).Loads(all) {
 		ids = append(ids, m.ID)
 		for _, sc := range slices.Sorted(maps.Keys(m.Shares)) {
 			if _, ok := all.Scenario(sc); !ok {
@@ -212,7 +212,7 @@ func (ph Phase) selectLoads(all, s Suite, preset string) (Phase, error) {
 		return ph, nil
 	}
 	targets := map[string]int{}
-	for _, m := range ph.loads(s) {
+	for _, m := range ph.Loads(s) {
 		t, ok := ph.Targets[m.ID]
 		switch {
 		case !ok && len(ph.Mixes) > 0:

@@ -102,8 +102,11 @@ func Bench(w io.Writer, r figures.Tables) error {
 // read as GOMAXPROCS; none of the parts holds a dash before a final number.
 func benchName(row figures.WindowRow) string {
 	name := fmt.Sprintf("%s/candidate=%s/phase=%s/conns=%d", benchWord(row.Scenario, true), benchWord(row.Candidate, false), benchWord(row.Phase, false), row.Connections)
-	if row.Kind == plan.KindRate {
+	switch row.Kind {
+	case plan.KindRate:
 		name += fmt.Sprintf("/target=%d", row.Target)
+	case plan.KindLevels: // what it came to is another number in each run
+		name += fmt.Sprintf("/share=%g", row.Share)
 	}
 	return name
 }
