@@ -18,6 +18,9 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		t.Setenv(name, "")
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/answers",
 		Setup: func(env *testscript.Env) error {

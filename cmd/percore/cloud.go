@@ -230,6 +230,17 @@ func newCloudRunCmd(a *app) *cobra.Command {
 			if err := f.named(args); err != nil {
 				return err
 			}
+			if f.dryRun {
+				o, done, err := f.options(a, cmd)
+				if err != nil {
+					return err
+				}
+				defer done()
+				if f.resume != "" {
+					return machines.DryResume(o, f.resume, a.stdout)
+				}
+				return machines.DryRun(o, a.stdout)
+			}
 			d, done, err := f.driver(a, cmd, true)
 			if err != nil {
 				return err
@@ -244,6 +255,7 @@ func newCloudRunCmd(a *app) *cobra.Command {
 		},
 	}
 	f.begin(cmd)
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print every window, the total time and, by the price table, what it costs, and make nothing")
 	return cmd
 }
 

@@ -123,8 +123,7 @@ func newRunCmd(a *app) *cobra.Command {
 	f.common(cmd, "auto", localLabs)
 	f.measured(cmd)
 	f.carriesOn(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&f.dryRun, "dry-run", false, "print every window, its length and the total time, and measure nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print every window, its length and the total time, and measure nothing")
 	return cmd
 }
 

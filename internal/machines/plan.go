@@ -188,23 +188,30 @@ func (d *Driver) lasts() error {
 // rest is about how long the windows take that are not measured yet, and begun
 // whether any is.
 func (d *Driver) rest() (rest time.Duration, begun bool, err error) {
-	st, err := d.stored()
+	p, finished, err := d.left()
 	if err != nil {
 		return 0, false, err
+	}
+	return p.List.Time(plan.DefaultOverhead(), finished), p.List.Left(finished) < p.List.Windows(), nil
+}
+
+// left is the plan of the run, without a look at its machines, and which of its
+// windows are done.
+func (d *Driver) left() (*run.Prepared, func(plan.Window) bool, error) {
+	st, err := d.stored()
+	if err != nil {
+		return nil, nil, err
 	}
 	o := d.options()
 	finished := plan.Undone
 	if st != nil {
 		defer st.Close()
 		o = run.ResumeOptions(o, st.Run())
-		history := st.History()
-		finished = func(w plan.Window) bool { return protocol.Finished(history.Attempts(w), st.Run().Preset.Allowed()) }
+		history, allowed := st.History(), st.Run().Preset.Allowed()
+		finished = func(w plan.Window) bool { return protocol.Finished(history.Attempts(w), allowed) }
 	}
 	p, err := lay(o)
-	if err != nil {
-		return 0, false, err
-	}
-	return p.List.Time(plan.DefaultOverhead(), finished), p.List.Left(finished) < p.List.Windows(), nil
+	return p, finished, err
 }
 
 // usd writes a limit in cents, or as exactly as it was given.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/plan"
@@ -264,16 +263,12 @@ func (d *Driver) awsVars(from []string) (awsVars, error) {
 // prices asks for what the machines cost: AWS's list, else the table that the
 // user gave or the one that ships with percore.
 func (d *Driver) prices(ctx context.Context, c *aws.Client, r aws.Request) (aws.Prices, error) {
-	if d.o.Prices != "" {
-		table, err := sizing.ReadPrices(d.o.Prices)
-		if err != nil {
-			return aws.Prices{}, err
-		}
-		return aws.FromTable(table, c.Region, r.Types()), nil
-	}
-	table, err := sizing.ShippedPrices()
+	table, err := d.o.table()
 	if err != nil {
 		return aws.Prices{}, err
+	}
+	if d.o.Prices != "" {
+		return aws.FromTable(table, c.Region, r.Types()), nil
 	}
 	return c.Prices(ctx, r.Types(), table)
 }

@@ -69,6 +69,28 @@ func wantInput(t *testing.T, what string, err error, words ...string) {
 	}
 }
 
+// TestDryResume tells what is left of a run, by its beginning and by its path,
+// and leaves it as it is.
+func TestDryResume(t *testing.T) {
+	o, _ := options(t, "aws-graviton")
+	id := begun(t, o, live)
+	state := filepath.Join(o.Results, id, Dir, stateFile)
+	before, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{id[:10], filepath.Join(o.Results, id)} {
+		var out bytes.Buffer
+		if err := DryResume(o, name, &out); err != nil || !strings.Contains(out.String(), "block 1 of ") {
+			t.Errorf("%s: %v\n%s", name, err, out.String())
+		}
+	}
+	if after, err := os.ReadFile(state); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the state has changed: %v", err)
+	}
+	wantInput(t, "none", DryResume(o, "nowhere", &bytes.Buffer{}), `"nowhere"`)
+}
+
 // TestOtherAccount refuses credentials of another account at every stage, and
 // before anything is taken for gone.
 func TestOtherAccount(t *testing.T) {

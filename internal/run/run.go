@@ -251,16 +251,21 @@ func (s site) wrap(err error) error {
 	return fmt.Errorf("host %s: %w", s.name, err)
 }
 
-// NewID is the id of a run that starts now.
-func NewID(p plan.Profile, preset plan.Preset) string {
-	return time.Now().UTC().Format("20060102-150405") + "-" + p.Name + "-" + preset.Name
+// NewID is the id of a run that starts then: its time in UTC, the profile's name
+// and, where that is known already, the preset's.
+func NewID(at time.Time, profile, preset string) string {
+	id := at.UTC().Format("20060102-150405") + "-" + profile
+	if preset != "" {
+		id += "-" + preset
+	}
+	return id
 }
 
 // describe is run.json before anything has been measured.
 func (b *bench) describe() store.Run {
 	id := b.RunID
 	if id == "" {
-		id = NewID(b.Profile, b.Preset)
+		id = NewID(time.Now(), b.Profile.Name, b.Preset.Name)
 	}
 	run := store.Run{
 		ID:            id,
