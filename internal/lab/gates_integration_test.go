@@ -197,7 +197,7 @@ func TestGatesSeeInterference(t *testing.T) {
 		{"a hog on the app's CPU", "answers", 0, func() { g.hog(4 * time.Second) },
 			map[string]string{gates.Foreign: "CPUs of app"}, 0},
 		{"a quota on the container", "answers", 0, g.limit, map[string]string{gates.Throttled: "app was throttled"}, 0},
-		{"a quota on the cgroup above", "answers", 0, func() { g.quota(20_000, 4*time.Second) },
+		{"a quota on the cgroup above", "answers", 0, func() { g.quota(3_000, 4*time.Second) },
 			map[string]string{gates.Throttled: "a cgroup above that of app was throttled"}, 0},
 		{"tokens that are refused", "denies", 500, g.deny, map[string]string{gates.Answers: "answers were the scenario's own; 401: "}, 0},
 	} {
@@ -252,7 +252,7 @@ func (g *gateLab) deny() {
 func (g *gateLab) limit() {
 	g.container(whatSampler)
 	_, err := g.host(plan.App).Engine.API().ContainerUpdate(g.t.Context(), g.container(whatApp), client.ContainerUpdateOptions{
-		Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 20_000},
+		Resources: &container.Resources{CPUPeriod: 100_000, CPUQuota: 3_000},
 	})
 	if err != nil {
 		g.t.Error(err)
