@@ -37,9 +37,6 @@ var apart = map[string][]string{
 // still are violations that are left, each as "importer imported". One that is
 // gone is taken off the list.
 var still = []string{
-	"internal/evidence/importer internal/answers/figures",
-	"internal/machines internal/answers/sizing",
-	"internal/machines/aws internal/answers/sizing",
 	"internal/report internal/evidence/cgroup",
 	"internal/report internal/evidence/measure",
 	"internal/report internal/evidence/oha",

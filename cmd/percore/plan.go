@@ -13,13 +13,14 @@ import (
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/aws"
+	"github.com/percore/percore/internal/prices"
 )
 
 func newPlanCmd(a *app) *cobra.Command {
 	var (
-		r                   sizing.Request
-		mix, format, prices string
-		live                bool
+		r                      sizing.Request
+		mix, format, priceFile string
+		live                   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "plan RUN --rate N --mix read=0.5,write=0.5",
@@ -49,15 +50,15 @@ func newPlanCmd(a *app) *cobra.Command {
 			if err := r.Check(); err != nil {
 				return err
 			}
-			if live && prices != "" {
+			if live && priceFile != "" {
 				return fail.Input("--live-prices and --prices both say where prices come from").Try("give one of them")
 			}
-			table, err := sizing.ShippedPrices()
+			table, err := prices.Shipped()
 			switch {
-			case prices != "":
-				table, err = sizing.ReadPrices(prices)
+			case priceFile != "":
+				table, err = prices.Read(priceFile)
 			case live:
-				table, err = livePrices(cmd.Context(), cmp.Or(r.Region, sizing.DefaultRegion))
+				table, err = livePrices(cmd.Context(), cmp.Or(r.Region, prices.DefaultRegion))
 			}
 			if err != nil {
 				return err
@@ -79,8 +80,8 @@ func newPlanCmd(a *app) *cobra.Command {
 	flags.Var(&number{to: &r.Headroom, percent: true}, "headroom", "share of the capacity that stays free, as in 0.3 or 30%")
 	flags.Var(&number{to: &r.Hardware}, "hardware-factor", "CPU per request of your host over the measured one's, from percore compare (default 1)")
 	flags.StringVar(&r.Instance, "instance", "", "instance type, which gives cores, memory and a price")
-	flags.StringVar(&r.Region, "region", "", "region of the price (default "+sizing.DefaultRegion+")")
-	flags.StringVar(&prices, "prices", "", "read prices from this `FILE` instead of the shipped table")
+	flags.StringVar(&r.Region, "region", "", "region of the price (default "+prices.DefaultRegion+")")
+	flags.StringVar(&priceFile, "prices", "", "read prices from this `FILE` instead of the shipped table")
 	flags.BoolVar(&live, "live-prices", false, "ask AWS's price list for the region instead of the shipped table (needs AWS credentials)")
 	flags.StringVar(&format, "format", "text", "text, md, csv or json")
 	a.noVerifyFlag(cmd)
@@ -127,10 +128,10 @@ func (n *number) String() string {
 func (n *number) Type() string { return "float" }
 
 // livePrices asks AWS what instances cost in a region today.
-func livePrices(ctx context.Context, region string) (sizing.Prices, error) {
+func livePrices(ctx context.Context, region string) (prices.Table, error) {
 	c, err := aws.Open(ctx, aws.Options{Region: region})
 	if err != nil {
-		return sizing.Prices{}, err
+		return prices.Table{}, err
 	}
 	return c.PriceTable(ctx)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/report"
 )
 
@@ -193,13 +194,13 @@ func (a *app) document(src source, against string) (report.Document, error) {
 		set.Kind = figures.KindImported
 	}
 	d.Verdicts = claims.Evaluate(list, set, base)
-	prices, err := sizing.ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		return d, err
 	}
 	for _, s := range src.Run.Suite.Scenarios {
 		// A scenario for which nothing can be planned is left out of the table.
-		if p, err := sizing.Make(set, sizing.Request{Rate: ratePlanned, Mix: map[string]float64{s.ID: 1}}, prices); err == nil {
+		if p, err := sizing.Make(set, sizing.Request{Rate: ratePlanned, Mix: map[string]float64{s.ID: 1}}, table); err == nil {
 			d.Plans = append(d.Plans, p)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/run"
 	"github.com/percore/percore/internal/run/console"
 )
@@ -91,11 +91,11 @@ func DryRun(o Options, w io.Writer) error {
 
 // table is the price table that the user gave, or the one that ships with
 // percore.
-func (o Options) table() (sizing.Prices, error) {
+func (o Options) table() (prices.Table, error) {
 	if o.Prices != "" {
-		return sizing.ReadPrices(o.Prices)
+		return prices.Read(o.Prices)
 	}
-	return sizing.ShippedPrices()
+	return prices.Shipped()
 }
 
 // DryResume writes the windows of a run that are done and those that are left,

@@ -16,11 +16,11 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/machines/fleet"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/run/console"
 )
 
@@ -185,7 +185,7 @@ type SweepOptions struct {
 func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	ao := aws.Options{Region: o.Region, Profile: o.AWSProfile, Say: o.Console.Printf}
 	if o.Prices != "" {
-		table, err := sizing.ReadPrices(o.Prices)
+		table, err := prices.Read(o.Prices)
 		if err != nil {
 			return err
 		}

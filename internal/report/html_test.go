@@ -20,6 +20,7 @@ import (
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/evidence/store"
+	"github.com/percore/percore/internal/prices"
 )
 
 // document makes everything of a run that a report can hold: verdicts, a
@@ -42,9 +43,9 @@ func document(t testing.TB, in figures.Measured, dir string) Document {
 		t.Fatal(err)
 	}
 	d.Comparison = &c
-	prices := sizing.Prices{Currency: "USD", Source: "a table for tests", Date: "2026-11-30", Instances: map[string]sizing.Instance{"c8g.xlarge": {Cores: 4, MemoryGiB: 8, PerHour: map[string]float64{"eu-central-1": 0.18}}}}
+	table := prices.Table{Currency: "USD", Source: "a table for tests", Date: "2026-11-30", Instances: map[string]prices.Instance{"c8g.xlarge": {Cores: 4, MemoryGiB: 8, PerHour: map[string]float64{"eu-central-1": 0.18}}}}
 	for _, s := range in.Run.Suite.Scenarios {
-		if p, err := sizing.Make(set, sizing.Request{Rate: 10_000, Mix: map[string]float64{s.ID: 1}}, prices); err == nil {
+		if p, err := sizing.Make(set, sizing.Request{Rate: 10_000, Mix: map[string]float64{s.ID: 1}}, table); err == nil {
 			d.Plans = append(d.Plans, p)
 		}
 	}

@@ -25,10 +25,6 @@ func FromStudy(s *study.Study) *Set {
 	return set
 }
 
-// ImportedBy is what run.json names as its driver where a results folder was
-// made from a raw folder of the published study.
-const ImportedBy = "php-go-bench"
-
 // FromRun computes the figures of a run from its windows and probes. Only
 // windows whose gates passed are evidence, and of the attempts at one
 // repetition the latest of those. Definitions and estimators are the study's:
@@ -63,7 +59,7 @@ func FromRun(run store.Run, windows []store.WindowResult, probes []study.Probe) 
 // identity is what the set says of its run.
 func identity(run store.Run) *Set {
 	set := NewSet(run.ID, KindRun)
-	if run.Percore == ImportedBy {
+	if run.Percore == study.ImportedBy {
 		set.Kind = KindImported
 	}
 	set.Suite = run.Suite.Name

@@ -20,6 +20,7 @@ import (
 
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/prices"
 )
 
 // Schema names the layout of Plan as JSON.
@@ -34,9 +35,6 @@ type Request struct {
 	Instance string             `json:"instance,omitempty"`
 	Region   string             `json:"region,omitempty"`
 }
-
-// DefaultRegion is where prices are taken from when no region is named.
-const DefaultRegion = "us-east-1"
 
 // Amount is a quantity with its interval, or with the spread of what it rests on.
 type Amount struct {
@@ -177,7 +175,7 @@ func (r Request) Check() error {
 // the one on which the candidates had all cores, where the table has its price
 // in the region of the run; else the instance is one of as many cores as were
 // measured, and nothing is priced.
-func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
+func Make(set *figures.Set, r Request, table prices.Table) (Plan, error) {
 	if r.Hardware == 0 {
 		r.Hardware = 1
 	}
@@ -191,21 +189,21 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 	}
 	p := Plan{Schema: Schema, Set: set.Name, Host: set.Host.Label, Request: r, Cores: set.AppCores, Candidates: []Candidate{}}
 	if own := set.Host.Instance; r.Instance == "" && own != "" {
-		region := cmp.Or(set.Region, DefaultRegion)
-		if i, _, err := prices.Find(own, region); err == nil && i.Cores == set.AppCores {
+		region := cmp.Or(set.Region, prices.DefaultRegion)
+		if i, _, err := table.Find(own, region); err == nil && i.Cores == set.AppCores {
 			r.Instance, r.Region = own, region
 			p.Request, p.measuredOn = r, true
 		}
 	}
 	if r.Instance != "" {
 		if p.Request.Region == "" {
-			p.Request.Region = DefaultRegion
+			p.Request.Region = prices.DefaultRegion
 		}
-		i, price, err := prices.Find(r.Instance, p.Request.Region)
+		i, price, err := table.Find(r.Instance, p.Request.Region)
 		if err != nil {
 			return Plan{}, err
 		}
-		p.Cores, p.MemoryGiB, p.PerHour, p.Currency, p.Priced = i.Cores, i.MemoryGiB, price, prices.Currency, true
+		p.Cores, p.MemoryGiB, p.PerHour, p.Currency, p.Priced = i.Cores, i.MemoryGiB, price, table.Currency, true
 	}
 	if p.Cores < 1 {
 		return Plan{}, fail.Input("%s does not say how many cores the candidates had", set.Name).Try("give %s a type", fail.Setting("instance"))
@@ -233,7 +231,7 @@ func Make(set *figures.Set, r Request, prices Prices) (Plan, error) {
 		return Plan{}, fail.Input("%s holds no evidence for %s: nothing can be planned", set.Name, cmp.Or(reason, strings.Join(scenarios(r.Mix), " and "))).Try("name a run that measured it")
 	}
 	p.First = without
-	p.say(set, prices)
+	p.say(set, table)
 	return p, nil
 }
 
@@ -278,7 +276,7 @@ func (p *Plan) candidate(set *figures.Set, id string) Candidate {
 		c.Instances = &n
 		if p.Priced {
 			hourly := n.scale(p.PerHour)
-			month, million := hourly.scale(HoursPerMonth), hourly.scale(1e6/(r.Rate*3600))
+			month, million := hourly.scale(prices.HoursPerMonth), hourly.scale(1e6/(r.Rate*3600))
 			c.PerMonth, c.PerMillion = &month, &million
 		}
 	}
@@ -511,7 +509,7 @@ func nearlyIdle(set *figures.Set, id string, mix map[string]float64) []string {
 }
 
 // say writes what comes before the figures and what they assume.
-func (p *Plan) say(set *figures.Set, prices Prices) {
+func (p *Plan) say(set *figures.Set, table prices.Table) {
 	if set.SharedCores {
 		p.First = append(p.First, "In this run the roles shared cores: its ceilings are too low and its latencies too high, so cores by instance are too many. Plan from a run on separate cores.")
 	}
@@ -558,7 +556,7 @@ func (p *Plan) say(set *figures.Set, prices Prices) {
 	}
 	if p.Priced {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("Prices: %s, %s, %s in %s at %v %s an hour, %d h a month. The candidate's instances alone: no database, balancer, disk or traffic. Live prices replace this table (--prices FILE).",
-			prices.Source, prices.Date, r.Instance, r.Region, p.PerHour, p.Currency, HoursPerMonth))
+			table.Source, table.Date, r.Instance, r.Region, p.PerHour, p.Currency, prices.HoursPerMonth))
 	}
 }
 

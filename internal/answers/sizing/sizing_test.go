@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/published"
 	"github.com/percore/percore/internal/answers/sheet"
 	"github.com/percore/percore/internal/base/fail"
-	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/testkit/said"
 )
 
@@ -32,11 +29,11 @@ func studies(t testing.TB) *figures.Set {
 
 func planned(t *testing.T, r Request) map[string]Candidate {
 	t.Helper()
-	prices, err := ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Make(studies(t), r, prices)
+	p, err := Make(studies(t), r, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +136,7 @@ func TestHeadroomInstanceAndMoney(t *testing.T) {
 // Without an instance type it is the one that was measured, where it is known
 // what it costs and its cores were all the candidates'.
 func TestInstanceThatWasMeasured(t *testing.T) {
-	prices, err := ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,8 +147,8 @@ func TestInstanceThatWasMeasured(t *testing.T) {
 		want             string
 	}{
 		{"c8g.xlarge", "eu-central-1", 4, "", "c8g.xlarge in eu-central-1"},
-		{"c8g.xlarge", "", 4, "", "c8g.xlarge in " + DefaultRegion},
-		{"c8g.xlarge", "eu-central-1", 4, "c7g.large", "c7g.large in " + DefaultRegion},
+		{"c8g.xlarge", "", 4, "", "c8g.xlarge in " + prices.DefaultRegion},
+		{"c8g.xlarge", "eu-central-1", 4, "c7g.large", "c7g.large in " + prices.DefaultRegion},
 		{"c8g.2xlarge", "eu-central-1", 4, "", ""}, // the candidates had half of it
 		{"c8g.xlarge", "ap-nowhere-1", 4, "", ""},  // no price there
 		{"x99.huge", "eu-central-1", 4, "", ""},    // not in the table
@@ -160,7 +157,7 @@ func TestInstanceThatWasMeasured(t *testing.T) {
 		set := studies(t)
 		set.Host.Instance, set.Region, set.AppCores = c.instance, c.region, c.cores
 		set.Database = &figures.Host{Label: "r8g.xlarge"}
-		p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}, Instance: c.named}, prices)
+		p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}, Instance: c.named}, table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +202,7 @@ func TestMissing(t *testing.T) {
 	set.Suite, set.AppCores, set.Candidates, set.Scenarios, set.Databases = "s", 2, []string{"go"}, []string{"read"}, []string{"read"}
 	set.Put(figures.Estimate{Key: figures.Key{Suite: "s", Phase: "rate", Metric: figures.AppCPU, Candidate: "go", Scenario: "read"}, Value: 100, Estimator: figures.EstimatorMedian})
 	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.Achieved, Candidate: "go", Scenario: "read"}, "gate failed: steal")
-	p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}}, Prices{})
+	p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}}, prices.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +213,7 @@ func TestMissing(t *testing.T) {
 }
 
 func TestBadRequests(t *testing.T) {
-	prices, err := ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +239,7 @@ func TestBadRequests(t *testing.T) {
 		"unknown region":    {Rate: 1, Mix: read, Instance: "c7g.xlarge", Region: "moon-1"},
 		"region alone":      {Rate: 1, Mix: read, Region: "us-east-1"},
 	} {
-		if _, err := Make(studies(t), r, prices); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
+		if _, err := Make(studies(t), r, table); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -256,66 +253,12 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-func TestBadPrices(t *testing.T) {
-	data, err := os.ReadFile("../../../results/published/prices.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := string(data)
-	for name, change := range map[string][2]string{
-		"unknown key":    {"currency: USD", "currency: USD\ncolour: red"},
-		"no date":        {"date: 2026-01-19", "date: \"\""},
-		"text price":     {"us-east-1: 0.0725", "us-east-1: cheap"},
-		"negative price": {"us-east-1: 0.0725", "us-east-1: -1"},
-		"zero price":     {"us-east-1: 0.0725", "us-east-1: 0"},
-		"infinite price": {"us-east-1: 0.0725", "us-east-1: .inf"},
-		"no cores":       {"cores: 2", "cores: 0"},
-		"too many cores": {"cores: 2", "cores: 3"},
-		"no memory":      {"memory_gib: 4", "memory_gib: 0"},
-		"type twice":     {"  c7g.xlarge:", "  c7g.large:"},
-		"not YAML":       {"instances:", "instances: ["},
-		"empty":          {good, ""},
-	} {
-		text := strings.Replace(good, change[0], change[1], 1)
-		if text == good {
-			t.Errorf("%s: nothing was changed", name)
-		}
-		if _, err := ParsePrices("p.yaml", []byte(text)); !fail.IsInput(err) || strings.Contains(said.Err(err), "\n") || !strings.HasPrefix(said.Err(err), "p.yaml") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if _, err := ReadPrices("no/such.yaml"); !fail.IsInput(err) {
-		t.Errorf("%v", err)
-	}
-}
-
-// Within a family and a region the price goes with the size.
-func TestShippedPricesAreEven(t *testing.T) {
-	p, err := ShippedPrices()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for id, i := range p.Instances {
-		family, _, _ := strings.Cut(id, ".")
-		base := p.Instances[family+".xlarge"]
-		for region, price := range i.PerHour {
-			want := base.PerHour[region] * float64(i.VCPUs) / float64(base.VCPUs)
-			if math.Abs(price/want-1) > 0.005 {
-				t.Errorf("%s in %s costs %v, %v by its size", id, region, price, want)
-			}
-		}
-	}
-	if len(p.Instances) < 15 || len(p.Regions()) < 4 {
-		t.Errorf("%d types, %v", len(p.Instances), p.Regions())
-	}
-}
-
 func TestFormats(t *testing.T) {
-	prices, err := ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Make(studies(t), Request{Rate: 50000, Mix: map[string]float64{"read": 1}, Instance: "c7g.xlarge"}, prices)
+	p, err := Make(studies(t), Request{Rate: 50000, Mix: map[string]float64{"read": 1}, Instance: "c7g.xlarge"}, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,30 +301,6 @@ func FuzzParseMix(f *testing.F) {
 	})
 }
 
-func FuzzParsePrices(f *testing.F) {
-	data, err := os.ReadFile("../../../results/published/prices.yaml")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParsePrices("fuzz", data)
-		if err != nil {
-			if !fail.IsInput(err) {
-				t.Fatalf("not bad input: %v", err)
-			}
-			return
-		}
-		for id, i := range p.Instances {
-			for region := range i.PerHour {
-				if _, _, err := p.Find(id, region); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-	})
-}
-
 // TestNearlyIdle: a candidate that used less than a tenth of its cores at the
 // fixed rate is remarked on, and only for scenarios of the mix.
 func TestNearlyIdle(t *testing.T) {
@@ -396,7 +315,7 @@ func TestNearlyIdle(t *testing.T) {
 		changed := set.Clone()
 		used.Value = cores
 		changed.Put(used)
-		p, err := Make(changed, Request{Rate: 1000, Mix: mix}, Prices{})
+		p, err := Make(changed, Request{Rate: 1000, Mix: mix}, prices.Table{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -417,30 +336,6 @@ func TestNearlyIdle(t *testing.T) {
 	}
 	if got := remarks(0.39, map[string]float64{"write": 1}); strings.Contains(got, "idle") {
 		t.Errorf("without reads in the mix: %q", got)
-	}
-}
-
-func TestDiskPrices(t *testing.T) {
-	p, err := ShippedPrices()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, ok := p.Disks[DefaultRegion]
-	if !ok || p.AddressPerHour <= 0 {
-		t.Fatalf("disks %v, address %g", p.Disks, p.AddressPerHour)
-	}
-	// 40 GiB, 3,000 IOPS and 125 MiB/s more than what is included.
-	if got, want := d.PerHour(40, 6000, 250), (40*d.GiBMonth+3000*d.IOPSMonth+125*d.MiBSMonth)/HoursPerMonth; math.Abs(got-want) > 1e-12 {
-		t.Errorf("a disk costs %g an hour, want %g", got, want)
-	}
-	if got, want := d.PerHour(30, 0, 0), 30*d.GiBMonth/HoursPerMonth; math.Abs(got-want) > 1e-12 {
-		t.Errorf("a disk with what is included costs %g an hour, want %g", got, want)
-	}
-	const head = "currency: USD\ndate: x\nsource: x\ninstances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n"
-	for _, text := range []string{"disks: {r: {gib_month: 0, iops_month: 1, mib_s_month: 1}}", "disks: {r: {gib_month: 1, iops_month: .inf, mib_s_month: 1}}", "address_per_hour: -1", "address_per_hour: .nan"} {
-		if _, err := ParsePrices("x", []byte(head+text)); err == nil || !fail.IsInput(err) {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
 
@@ -469,7 +364,7 @@ func ran(cpu, ceiling []float64) *figures.Set {
 // what the statistics say of the figures reaches the reader.
 func TestSpreadAndDoubts(t *testing.T) {
 	read := map[string]float64{"read": 1}
-	p, err := Make(ran([]float64{100, 101, 102}, []float64{800, 1000, 900}), Request{Rate: 1000, Mix: read}, Prices{})
+	p, err := Make(ran([]float64{100, 101, 102}, []float64{800, 1000, 900}), Request{Rate: 1000, Mix: read}, prices.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -485,7 +380,7 @@ func TestSpreadAndDoubts(t *testing.T) {
 		t.Errorf("%q is not said once in\n%s", want, said)
 	}
 
-	p, err = Make(ran([]float64{100}, []float64{800, 1000}), Request{Rate: 1000, Mix: read}, Prices{})
+	p, err = Make(ran([]float64{100}, []float64{800, 1000}), Request{Rate: 1000, Mix: read}, prices.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -548,12 +443,12 @@ func TestNearHalfAndHalf(t *testing.T) {
 // An instance type that was not measured is said before any figure, and that a
 // hardware factor leaves the database alone.
 func TestOtherInstance(t *testing.T) {
-	prices, err := ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := Request{Rate: 1000, Mix: map[string]float64{"read": 1}, Instance: "c7g.large", Hardware: 1.3}
-	p, err := Make(studies(t), r, prices)
+	p, err := Make(studies(t), r, table)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -565,7 +460,7 @@ func TestOtherInstance(t *testing.T) {
 	}
 	set := studies(t)
 	set.Host.Instance = "c7g.large"
-	if p, err = Make(set, r, prices); err != nil || len(p.First) != 0 {
+	if p, err = Make(set, r, table); err != nil || len(p.First) != 0 {
 		t.Errorf("%v, %v", p.First, err)
 	}
 }
@@ -575,20 +470,20 @@ func TestOtherInstance(t *testing.T) {
 func TestNothingToPlan(t *testing.T) {
 	mix := map[string]float64{"read": 1}
 	set := ran(nil, nil)
-	if p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{}); !fail.IsInput(err) || !strings.Contains(said.Err(err), "r holds no evidence for read (not measured): nothing can be planned") {
+	if p, err := Make(set, Request{Rate: 1, Mix: mix}, prices.Table{}); !fail.IsInput(err) || !strings.Contains(said.Err(err), "r holds no evidence for read (not measured): nothing can be planned") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	set = ran([]float64{100}, []float64{900})
 	set.Candidates = append(set.Candidates, "php-fpm")
 	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.AppCPU, Candidate: "php-fpm", Scenario: "read"}, "gate failed: steal")
-	p, err := Make(set, Request{Rate: 1, Mix: mix}, Prices{})
+	p, err := Make(set, Request{Rate: 1, Mix: mix}, prices.Table{})
 	if err != nil || len(p.First) == 0 || p.First[0] != "php-fpm is not planned: there is no evidence for read (gate failed: steal)." {
 		t.Errorf("%v, %v", p.First, err)
 	}
 }
 
 func TestFewCoresCanBeSeen(t *testing.T) {
-	p, err := Make(studies(t), Request{Rate: 10, Mix: map[string]float64{"read": 1}}, Prices{})
+	p, err := Make(studies(t), Request{Rate: 10, Mix: map[string]float64{"read": 1}}, prices.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -598,37 +493,5 @@ func TestFewCoresCanBeSeen(t *testing.T) {
 	}
 	if text := out.String(); strings.Contains(text, " 0.0 ") || !strings.Contains(text, "0.0012") {
 		t.Errorf("%s", text)
-	}
-}
-
-// Only a regular file of bounded size is read: a FIFO would wait for ever.
-func TestPricesOfOtherFiles(t *testing.T) {
-	dir := t.TempDir()
-	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Skip(err)
-	}
-	large := filepath.Join(dir, "large.yaml")
-	if err := os.WriteFile(large, bytes.Repeat([]byte("# nothing\n"), yamlfile.MaxSize/10+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{fifo: "not a regular file", os.DevNull: "not a regular file", dir: "a folder", large: "too large", large + "/x": "reading prices"} {
-		if _, err := ReadPrices(path); !fail.IsInput(err) || !strings.Contains(said.Err(err), want) || strings.Contains(said.Err(err), "\n") {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-}
-
-// What is wrong with a table is said without the program's own types.
-func TestPricesInPlainWords(t *testing.T) {
-	const head = "currency: USD\ndate: x\nsource: x\n"
-	for text, want := range map[string]string{
-		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: cheap}}}":          `p:4: instances.a.per_hour.r is "cheap"; write a number`,
-		"instances: {a: {arch: arm64, vcpus: 1, cores: x, memory_gib: 1, per_hour: {r: 1}}}":              `p:4: instances.a.cores is "x"; write a whole number`,
-		"instances: {a: {arch: arm64, vcpus: 1, cores: 1, memory_gib: 1, per_hour: {r: 1}}}\n---\na: b\n": `p:6: a second document begins`,
-	} {
-		if _, err := ParsePrices("p", []byte(head+text)); !fail.IsInput(err) || !strings.HasPrefix(said.Err(err), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
-		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/evidence/measure"
+	"github.com/percore/percore/internal/evidence/samples"
 	"github.com/percore/percore/internal/evidence/store"
-	"github.com/percore/percore/internal/evidence/study/samples"
 	"github.com/percore/percore/internal/plan"
 )
 

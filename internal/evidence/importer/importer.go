@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/evidence/study"
@@ -54,7 +53,7 @@ func Import(dir, results, id string) (s Summary, err error) {
 		return s, err
 	}
 	run := in.Run
-	run.Percore = figures.ImportedBy
+	run.Percore = study.ImportedBy
 	if run.ID = id; id == "" {
 		run.ID = "study-" + strings.Trim(unfit.ReplaceAllString(in.Run.ID, "-"), "-")
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/percore/percore/internal/evidence/cgroup"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/oha"
-	"github.com/percore/percore/internal/evidence/study/samples"
+	"github.com/percore/percore/internal/evidence/samples"
 	"github.com/percore/percore/internal/plan"
 )
 

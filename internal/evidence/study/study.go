@@ -24,10 +24,14 @@ import (
 	"github.com/percore/percore/internal/evidence/gates"
 	"github.com/percore/percore/internal/evidence/measure"
 	"github.com/percore/percore/internal/evidence/oha"
+	"github.com/percore/percore/internal/evidence/samples"
 	"github.com/percore/percore/internal/evidence/store"
-	"github.com/percore/percore/internal/evidence/study/samples"
 	"github.com/percore/percore/internal/plan"
 )
+
+// ImportedBy is what run.json names as its driver where a results folder was
+// made from a raw folder of the published study.
+const ImportedBy = "php-go-bench"
 
 // Phases as percore names them. The study's files say rate and ceil.
 const (

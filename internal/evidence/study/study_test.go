@@ -12,7 +12,7 @@ import (
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/gates"
-	"github.com/percore/percore/internal/evidence/study/samples"
+	"github.com/percore/percore/internal/evidence/samples"
 	"github.com/percore/percore/internal/testkit/said"
 )
 

@@ -22,9 +22,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/testkit/iampolicy"
 	"github.com/percore/percore/internal/testkit/mototest"
 	"github.com/percore/percore/internal/testkit/said"
@@ -43,9 +43,9 @@ func recording(t *testing.T, s *mototest.Server, onCall func(string)) *Client {
 	return c
 }
 
-func table(t *testing.T) sizing.Prices {
+func table(t *testing.T) prices.Table {
 	t.Helper()
-	p, err := sizing.ShippedPrices()
+	p, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}

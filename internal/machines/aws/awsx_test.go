@@ -20,9 +20,9 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/testkit/said"
 )
 
@@ -321,7 +321,7 @@ func TestRequestOf(t *testing.T) {
 
 func TestEstimate(t *testing.T) {
 	r := Request{Machines: []Machines{{Role: plan.App, Type: "a", Count: 1}, {Role: plan.DB, Type: "b", Count: 1, Disk: plan.Disk{SizeGiB: 40, IOPS: 6000, ThroughputMiB: 250}}, {Role: plan.Load, Type: "a", Count: 2}}}
-	p := Prices{PerHour: map[string]float64{"a": 0.1, "b": 0.2}, Disk: &sizing.Disk{GiBMonth: 0.08, IOPSMonth: 0.005, MiBSMonth: 0.04}, Address: 0.005}
+	p := Prices{PerHour: map[string]float64{"a": 0.1, "b": 0.2}, Disk: &prices.Disk{GiBMonth: 0.08, IOPSMonth: 0.005, MiBSMonth: 0.04}, Address: 0.005}
 	e := p.Estimate(r, 90*time.Minute)
 	// Three disks of 30 GiB, and one of 40 GiB with 3,000 IOPS and 125 MiB/s more.
 	disks := (130*0.08 + 3000*0.005 + 125*0.04) / 730
@@ -354,7 +354,7 @@ func TestMeter(t *testing.T) {
 func TestPriceFound(t *testing.T) {
 	now := time.Now()
 	hours := func(n int) time.Time { return now.Add(time.Duration(-n) * time.Hour) }
-	p := Prices{Region: "r", PerHour: map[string]float64{"a": 0.1}, Disk: &sizing.Disk{GiBMonth: 0.73}, Address: 0.01}
+	p := Prices{Region: "r", PerHour: map[string]float64{"a": 0.1}, Disk: &prices.Disk{GiBMonth: 0.73}, Address: 0.01}
 	all := []Resource{
 		{Kind: KindInstance, Type: "a", State: "running", Created: hours(10), public: true},
 		{Kind: KindInstance, Type: "a", State: "stopped", Created: hours(10)},

@@ -28,9 +28,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 )
 
 // Tags that infra/aws gives everything it makes.
@@ -50,7 +50,7 @@ type Options struct {
 	// Say, if not nil, is told what Find could not list or price.
 	Say func(format string, args ...any)
 	// Prices is the table that Find falls back on; nil: the shipped one.
-	Prices *sizing.Prices
+	Prices *prices.Table
 
 	// OnCall, if not nil, is told each API action before it is called, as IAM
 	// policies name it (ec2:DescribeInstances). It may be called concurrently.

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 )
 
 // Kind is a kind of resource, as EC2 names it.
@@ -84,7 +84,7 @@ func (c *Client) Find(ctx context.Context) ([]Resource, error) {
 	if !priced {
 		return all, nil
 	}
-	table, err := sizing.ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/prices"
 )
 
 // product is one entry of the AWS price list with its on-demand price.
@@ -83,7 +83,7 @@ func (p product) instanceType() string {
 }
 
 // disk adds what the product says of gp3 volumes to a price.
-func (p product) disk(d *sizing.Disk) {
+func (p product) disk(d *prices.Disk) {
 	if p.Attributes["volumeApiName"] != "gp3" {
 		return
 	}

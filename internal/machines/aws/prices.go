@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
 
-	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/plan"
+	"github.com/percore/percore/internal/prices"
 )
 
 // Prices is what machines cost by the hour in one region, on demand, in US
@@ -22,7 +22,7 @@ import (
 type Prices struct {
 	Region  string             `json:"region"`
 	PerHour map[string]float64 `json:"per_hour"` // instance type -> price
-	Disk    *sizing.Disk       `json:"disk,omitempty"`
+	Disk    *prices.Disk       `json:"disk,omitempty"`
 	Address float64            `json:"address_per_hour"` // of a public IPv4 address; 0: not known
 	Source  string             `json:"source"`
 	Date    string             `json:"date"`
@@ -41,7 +41,7 @@ const pricesTimeout = 45 * time.Second
 // FromTable takes the prices of the types from a table. Where it has none of the
 // region the dearest of another one stands in, which Source and Notes say. Types
 // that it has no price for at all are absent.
-func FromTable(table sizing.Prices, region string, instanceTypes []string) Prices {
+func FromTable(table prices.Table, region string, instanceTypes []string) Prices {
 	p := Prices{Region: region, PerHour: map[string]float64{}, Source: table.Source, Date: table.Date, Address: table.AddressPerHour}
 	for _, t := range instanceTypes {
 		if from, ok := dearest(table.Instances[t].PerHour, region, func(v float64) float64 { return v }); ok {
@@ -49,7 +49,7 @@ func FromTable(table sizing.Prices, region string, instanceTypes []string) Price
 			p.standIn(t, from, table.Date)
 		}
 	}
-	if from, ok := dearest(table.Disks, region, func(d sizing.Disk) float64 { return d.GiBMonth }); ok {
+	if from, ok := dearest(table.Disks, region, func(d prices.Disk) float64 { return d.GiBMonth }); ok {
 		d := table.Disks[from]
 		p.Disk = &d
 		p.standIn(disks, from, table.Date)
@@ -92,7 +92,7 @@ func (p *Prices) standIn(what, from, date string) {
 
 // Prices asks AWS's price list, and takes from the table what the list does not
 // say or when it cannot be asked. The only error is that of an ended context.
-func (c *Client) Prices(ctx context.Context, instanceTypes []string, table sizing.Prices) (Prices, error) {
+func (c *Client) Prices(ctx context.Context, instanceTypes []string, table prices.Table) (Prices, error) {
 	fallback := FromTable(table, c.Region, instanceTypes)
 	p, err := c.live(ctx, instanceTypes)
 	if ctx.Err() != nil {
@@ -147,7 +147,7 @@ func (c *Client) live(ctx context.Context, instanceTypes []string) (Prices, erro
 	if len(p.PerHour) == 0 && len(instanceTypes) > 0 {
 		return p, fmt.Errorf("it has no price of %s in %s", strings.Join(instanceTypes, ", "), c.Region)
 	}
-	var disk sizing.Disk
+	var disk prices.Disk
 	if err := c.products(ctx, "AmazonEC2", []types.Filter{match("volumeApiName", "gp3")}, func(x product) { x.disk(&disk) }); err != nil {
 		return p, err
 	}
@@ -211,8 +211,8 @@ func (c *Client) products(ctx context.Context, service string, filters []types.F
 // PriceTable makes a table for planning out of AWS's price list and the
 // instance types of the client's region: every type with a plain on-demand
 // price that percore can measure on.
-func (c *Client) PriceTable(ctx context.Context) (sizing.Prices, error) {
-	t := sizing.Prices{Currency: "USD", Source: LiveSource, Instances: map[string]sizing.Instance{}}
+func (c *Client) PriceTable(ctx context.Context) (prices.Table, error) {
+	t := prices.Table{Currency: "USD", Source: LiveSource, Instances: map[string]prices.Instance{}}
 	per := map[string]float64{}
 	err := c.products(ctx, "AmazonEC2", plainInstances, func(x product) {
 		if name := x.instanceType(); name != "" {
@@ -235,7 +235,7 @@ func (c *Client) PriceTable(ctx context.Context) (sizing.Prices, error) {
 		if !ok || x.burstable || x.Arch == "" || x.Cores < 1 || x.VCPUs < x.Cores || x.MemoryMiB < 1 {
 			continue
 		}
-		i := sizing.Instance{Arch: "x86_64", VCPUs: x.VCPUs, Cores: x.Cores, MemoryGiB: float64(x.MemoryMiB) / 1024, PerHour: map[string]float64{c.Region: per[name]}}
+		i := prices.Instance{Arch: "x86_64", VCPUs: x.VCPUs, Cores: x.Cores, MemoryGiB: float64(x.MemoryMiB) / 1024, PerHour: map[string]float64{c.Region: per[name]}}
 		if x.Arch == "arm64" {
 			i.Arch = "arm64"
 		}

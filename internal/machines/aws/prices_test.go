@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/percore/percore/internal/answers/sizing"
+	"github.com/percore/percore/internal/prices"
 )
 
 // entries are the entries of a price list, in the form in which AWS gives them.
@@ -110,7 +110,7 @@ func against(t *testing.T, pricing, ec2 http.HandlerFunc) *Client {
 
 func TestLivePrices(t *testing.T) {
 	c := against(t, priceList(t), nil)
-	table := sizing.Prices{Date: "2020-01-01", Instances: map[string]sizing.Instance{"c6in.2xlarge": {PerHour: map[string]float64{"us-east-1": 0.4536}}}}
+	table := prices.Table{Date: "2020-01-01", Instances: map[string]prices.Instance{"c6in.2xlarge": {PerHour: map[string]float64{"us-east-1": 0.4536}}}}
 	p, err := c.Prices(t.Context(), []string{"c8g.xlarge", "c8gn.xlarge", "c6in.2xlarge", "unheard.large"}, table)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestLivePrices(t *testing.T) {
 	if len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "no price of c6in.2xlarge in us-east-1; it is from the table of 2020-01-01") {
 		t.Errorf("notes %q", p.Notes)
 	}
-	if p.Disk == nil || *p.Disk != (sizing.Disk{GiBMonth: 0.08, IOPSMonth: 0.005, MiBSMonth: 0.04}) || p.Address != 0.005 {
+	if p.Disk == nil || *p.Disk != (prices.Disk{GiBMonth: 0.08, IOPSMonth: 0.005, MiBSMonth: 0.04}) || p.Address != 0.005 {
 		t.Errorf("disk %+v, address %g", p.Disk, p.Address)
 	}
 }
@@ -135,7 +135,7 @@ func TestPricesDenied(t *testing.T) {
 		w.WriteHeader(400)
 		io.WriteString(w, `{"Message":"no"}`)
 	}, nil)
-	p, err := c.Prices(t.Context(), []string{"x.large"}, sizing.Prices{Date: "2020-01-01", Source: "a table", Instances: map[string]sizing.Instance{"x.large": {PerHour: map[string]float64{"us-east-1": 2}}}})
+	p, err := c.Prices(t.Context(), []string{"x.large"}, prices.Table{Date: "2020-01-01", Source: "a table", Instances: map[string]prices.Instance{"x.large": {PerHour: map[string]float64{"us-east-1": 2}}}})
 	if err != nil || p.Live || p.PerHour["x.large"] != 2 || p.Source != "a table" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], "the AWS identity may not (pricing:GetProducts); prices are from the table of 2020-01-01") {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -163,12 +163,12 @@ func TestPriceTable(t *testing.T) {
 }
 
 func TestShippedPricesOfProfiles(t *testing.T) {
-	table, err := sizing.ShippedPrices()
+	table, err := prices.Shipped()
 	if err != nil {
 		t.Fatal(err)
 	}
 	types := []string{"c8g.xlarge", "c8gn.xlarge", "c7i.2xlarge", "c6in.2xlarge"}
-	p := FromTable(table, sizing.DefaultRegion, types)
+	p := FromTable(table, prices.DefaultRegion, types)
 	for _, x := range types {
 		if !(p.PerHour[x] > 0) {
 			t.Errorf("the shipped table has no price of %s, which a shipped profile uses", x)
@@ -189,11 +189,11 @@ func TestShippedPricesOfProfiles(t *testing.T) {
 // What a table does not have of a region has the price of the dearest one, and
 // that is said.
 func TestPricesOfAnotherRegion(t *testing.T) {
-	disk := func(gib float64) sizing.Disk { return sizing.Disk{GiBMonth: gib, IOPSMonth: 0.005, MiBSMonth: 0.04} }
-	table := sizing.Prices{Date: "2020-01-01", Source: "a table", Instances: map[string]sizing.Instance{
+	disk := func(gib float64) prices.Disk { return prices.Disk{GiBMonth: gib, IOPSMonth: 0.005, MiBSMonth: 0.04} }
+	table := prices.Table{Date: "2020-01-01", Source: "a table", Instances: map[string]prices.Instance{
 		"a.large": {PerHour: map[string]float64{"us-east-1": 1, "sa-east-1": 3, "eu-west-1": 2}},
 		"b.large": {PerHour: map[string]float64{"us-east-1": 1, "eu-central-1": 2, "sa-east-1": 9}},
-	}, Disks: map[string]sizing.Disk{"us-east-1": disk(0.08), "sa-east-1": disk(0.15)}}
+	}, Disks: map[string]prices.Disk{"us-east-1": disk(0.08), "sa-east-1": disk(0.15)}}
 	types := []string{"a.large", "b.large", "c.large"}
 	p := FromTable(table, "eu-central-1", types)
 	if p.PerHour["a.large"] != 3 || p.PerHour["b.large"] != 2 || len(p.PerHour) != 2 || p.Disk == nil || p.Disk.GiBMonth != 0.15 {
@@ -255,7 +255,7 @@ func FuzzParseProduct(f *testing.F) {
 		if !(p.USD > 0) || math.IsInf(p.USD, 0) {
 			t.Errorf("the price is %g", p.USD)
 		}
-		var d sizing.Disk
+		var d prices.Disk
 		p.disk(&d)
 		_, _ = p.instanceType(), p.address()
 	})

@@ -1,4 +1,6 @@
-package sizing
+// Package prices is what machines cost, as a table that a person can write:
+// instance types, disks and addresses by region.
+package prices
 
 import (
 	"fmt"
@@ -12,8 +14,8 @@ import (
 	"github.com/percore/percore/results/published"
 )
 
-// Prices is a table of instance types with what they cost by the hour.
-type Prices struct {
+// Table is a table of instance types with what they cost by the hour.
+type Table struct {
 	Currency  string              `yaml:"currency" json:"currency"`
 	Date      string              `yaml:"date" json:"date"`
 	Source    string              `yaml:"source" json:"source"`
@@ -50,40 +52,43 @@ type Instance struct {
 	PerHour   map[string]float64 `yaml:"per_hour" json:"per_hour"` // region -> price
 }
 
+// DefaultRegion is where prices are taken from when no region is named.
+const DefaultRegion = "us-east-1"
+
 // HoursPerMonth is the month of cloud price lists: 365 days over 12.
 const HoursPerMonth = 730
 
 var pricesFile = yamlfile.Kind{What: "prices", Like: "results/published/" + published.PricesFile}
 
-// ShippedPrices returns the price table that is part of the program.
-func ShippedPrices() (Prices, error) {
+// Shipped returns the price table that is part of the program.
+func Shipped() (Table, error) {
 	data, err := published.Files.ReadFile(published.PricesFile)
 	if err != nil {
-		return Prices{}, fmt.Errorf("reading the shipped prices: %w", err)
+		return Table{}, fmt.Errorf("reading the shipped prices: %w", err)
 	}
-	return ParsePrices("results/published/"+published.PricesFile, data)
+	return Parse("results/published/"+published.PricesFile, data)
 }
 
-// ReadPrices reads a price table from a file.
-func ReadPrices(path string) (Prices, error) {
-	var p Prices
+// Read reads a price table from a file.
+func Read(path string) (Table, error) {
+	var p Table
 	if err := pricesFile.Read(path, &p); err != nil {
-		return Prices{}, err
+		return Table{}, err
 	}
 	return p, p.check(path)
 }
 
-// ParsePrices reads a price table. The name stands for the data in errors.
-func ParsePrices(name string, data []byte) (Prices, error) {
-	var p Prices
+// Parse reads a price table. The name stands for the data in errors.
+func Parse(name string, data []byte) (Table, error) {
+	var p Table
 	if err := pricesFile.Decode(name, data, &p); err != nil {
-		return Prices{}, err
+		return Table{}, err
 	}
 	return p, p.check(name)
 }
 
 // check refuses prices that cannot be right.
-func (p Prices) check(name string) error {
+func (p Table) check(name string) error {
 	bad := func(format string, args ...any) error {
 		return fail.In(name, format, args...).Try("write it like %s", pricesFile.Like)
 	}
@@ -127,7 +132,7 @@ func (p Prices) check(name string) error {
 }
 
 // Regions lists the regions that the table has prices for.
-func (p Prices) Regions() []string {
+func (p Table) Regions() []string {
 	all := map[string]bool{}
 	for _, i := range p.Instances {
 		for r := range i.PerHour {
@@ -138,7 +143,7 @@ func (p Prices) Regions() []string {
 }
 
 // Find returns an instance type and its price by the hour in a region.
-func (p Prices) Find(instance, region string) (Instance, float64, error) {
+func (p Table) Find(instance, region string) (Instance, float64, error) {
 	i, ok := p.Instances[instance]
 	if !ok {
 		return i, 0, fail.Input("the price table has no instance type %q", instance).Try("take one of %s, or give %s a table that has it", strings.Join(slices.Sorted(maps.Keys(p.Instances)), ", "), fail.Setting("prices"))
