@@ -120,8 +120,9 @@ type Measured struct {
 
 // absent says which figure an expression lacks, and why.
 type absent struct {
-	key figures.Key
-	why string
+	key   figures.Key
+	why   string
+	cause figures.Cause
 }
 
 func (a *absent) Error() string {
@@ -156,10 +157,10 @@ func (e Expr) eval(set *figures.Set, confidence float64) (Measured, error) {
 		}
 		est, ok := set.Get(f.key)
 		if !ok {
-			return m, &absent{f.key, set.Why(f.key)}
+			return m, &absent{f.key, set.Why(f.key).String(), set.Why(f.key).Cause}
 		}
 		if f.inverse && est.Value == 0 {
-			return m, &absent{f.key, "it is zero, and the claim divides by it"}
+			return m, &absent{key: f.key, why: "it is zero, and the claim divides by it"}
 		}
 		m.estimates = append(m.estimates, est)
 		m.Value *= power(est.Value, f.inverse)

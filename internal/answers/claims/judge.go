@@ -170,7 +170,7 @@ func (p Part) judge(set, baseline *figures.Set, kind Kind, marks *[]string) Find
 	switch {
 	case errors.As(err, &missing):
 		cause := CauseNotMeasured
-		if strings.HasPrefix(missing.why, "gate failed") {
+		if missing.cause == figures.GateFailed {
 			cause = CauseGate
 		}
 		return f.inconclusive(cause, missing.Error())

@@ -193,9 +193,9 @@ func (c *cell) met() int {
 }
 
 // why says why the cell has no evidence.
-func (c *cell) why() string {
+func (c *cell) why() Absence {
 	if len(c.attempts) == 0 {
-		return NotMeasured
+		return Absence{}
 	}
 	var gates []string
 	broken := ""
@@ -212,11 +212,11 @@ func (c *cell) why() string {
 	slices.Sort(gates)
 	switch {
 	case len(gates) > 0:
-		return fmt.Sprintf("gate failed: %s, in each of %d attempt(s)", strings.Join(gates, ", "), len(c.attempts))
+		return Absence{GateFailed, fmt.Sprintf("%s, in each of %d attempt(s)", strings.Join(gates, ", "), len(c.attempts))}
 	case broken != "":
-		return "the window broke off: " + broken
+		return Absence{BrokenOff, broken}
 	}
-	return "the raw files could not be read"
+	return Absence{Cause: Unreadable}
 }
 
 // incomplete says which repetitions are no evidence.
@@ -283,11 +283,11 @@ func (f windowFigure) samples(windows []*store.WindowResult) []Sample {
 }
 
 // why says why windows that passed have no reading of the figure.
-func (f windowFigure) why(windows []*store.WindowResult) string {
+func (f windowFigure) why(windows []*store.WindowResult) Absence {
 	if n := f.damage(windows); n > 0 {
-		return fmt.Sprintf("damaged: %d recorded value(s) below zero or no number", n)
+		return Absence{Damaged, fmt.Sprintf("%d recorded value(s) below zero or no number", n)}
 	}
-	return "not measured: the raw files do not hold it"
+	return Absence{Cause: NotSampled}
 }
 
 // damage counts the windows that were left out because their reading cannot be.

@@ -226,7 +226,7 @@ func TestStudyFigures(t *testing.T) {
 		t.Errorf("a ceiling's median beside its best: %+v", ceiling)
 	}
 	absent := Key{Suite: "oauth-events", Phase: PhaseRate, Metric: AppCPU, Candidate: "php-fpm", Scenario: "auth"}
-	if _, ok := set.Get(absent); ok || set.Why(absent) != NotMeasured {
+	if _, ok := set.Get(absent); ok || set.Why(absent) != (Absence{}) {
 		t.Errorf("a cell that is not in the folder: %v, %q", ok, set.Why(absent))
 	}
 }
@@ -267,11 +267,11 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("incomplete: %q", e.Incomplete)
 	}
 	k.Scenario = "auth"
-	if got := set.Why(k); got != "gate failed: steal, in each of 2 attempt(s)" {
+	if got := set.Why(k).String(); got != "gate failed: steal, in each of 2 attempt(s)" {
 		t.Errorf("why: %q", got)
 	}
 	k.Scenario, k.Metric = "read", PeakMiB
-	if _, ok := set.Get(k); ok || !strings.Contains(set.Why(k), "do not hold it") {
+	if _, ok := set.Get(k); ok || !strings.Contains(set.Why(k).String(), "do not hold it") {
 		t.Errorf("a figure that was not sampled: %v %q", ok, set.Why(k))
 	}
 	k.Scenario, k.Metric = "auth", DBCPU
@@ -292,7 +292,7 @@ func TestDamagedReadings(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	k.Scenario = "auth"
-	if e, ok := set.Get(k); ok || set.Why(k) != "damaged: 1 recorded value(s) below zero or no number" {
+	if e, ok := set.Get(k); ok || set.Why(k).String() != "damaged: 1 recorded value(s) below zero or no number" {
 		t.Errorf("%+v, %q", e, set.Why(k))
 	}
 	// A ceiling with a damaged counter keeps its rate.

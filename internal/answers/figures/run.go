@@ -228,7 +228,7 @@ func (s *Set) ceiling(run store.Run, cells []*cell) {
 	if top == nil {
 		why := first.why()
 		if spread > 0 {
-			why = "no ceiling: the best repetition of every connection count had failed requests"
+			why = Absence{Cause: OnlyFailures}
 		}
 		for _, f := range windowFigures {
 			if !f.database || s.UsesDatabase(first.first.Scenario) {

@@ -52,7 +52,7 @@ type Set struct {
 	Conditions  Conditions        `json:"conditions"`
 
 	figures map[Key]Estimate
-	absent  map[Key]string
+	absent  map[Key]Absence
 }
 
 // Conditions are what figures depend on besides the machine. What is not known
@@ -78,7 +78,7 @@ func (s *Set) DatabaseHost() Host {
 
 // NewSet makes a set without figures.
 func NewSet(name, kind string) *Set {
-	return &Set{Name: name, Kind: kind, figures: map[Key]Estimate{}, absent: map[Key]string{}}
+	return &Set{Name: name, Kind: kind, figures: map[Key]Estimate{}, absent: map[Key]Absence{}}
 }
 
 // Put adds a figure, or replaces one of the same key.
@@ -91,9 +91,9 @@ func (s *Set) Put(e Estimate) {
 }
 
 // PutAbsent records why a figure that was to be measured is not there.
-func (s *Set) PutAbsent(k Key, reason string) {
+func (s *Set) PutAbsent(k Key, why Absence) {
 	if _, ok := s.figures[k]; !ok {
-		s.absent[k] = reason
+		s.absent[k] = why
 	}
 }
 
@@ -115,17 +115,48 @@ func (s *Set) Get(k Key) (Estimate, bool) {
 	return Estimate{}, false
 }
 
-// NotMeasured is the reason for a figure about which nothing is known.
-const NotMeasured = "not measured"
+// Cause is what kept a figure from being there.
+type Cause int
+
+// Causes.
+const (
+	Unmeasured   Cause = iota // nothing is known about it
+	GateFailed                // detail: the gates, and in how many attempts
+	BrokenOff                 // detail: the error
+	Unreadable                // the raw files
+	Damaged                   // detail: how many readings cannot be
+	NotSampled                // the raw files do not hold it
+	OnlyFailures              // no connection count without failed requests
+)
+
+// Absence is why a figure is not there.
+type Absence struct {
+	Cause  Cause
+	Detail string
+}
+
+// String says it to a reader.
+func (a Absence) String() string {
+	switch a.Cause {
+	case GateFailed:
+		return "gate failed: " + a.Detail
+	case BrokenOff:
+		return "the window broke off: " + a.Detail
+	case Unreadable:
+		return "the raw files could not be read"
+	case Damaged:
+		return "damaged: " + a.Detail
+	case NotSampled:
+		return "not measured: the raw files do not hold it"
+	case OnlyFailures:
+		return "no ceiling: the best repetition of every connection count had failed requests"
+	}
+	return "not measured"
+}
 
 // Why says why a figure is not there: a failed gate, or that it was not
 // measured at all.
-func (s *Set) Why(k Key) string {
-	if r := s.absent[k]; r != "" {
-		return r
-	}
-	return NotMeasured
-}
+func (s *Set) Why(k Key) Absence { return s.absent[k] }
 
 // All returns the figures in the order of their keys.
 func (s *Set) All() []Estimate {
@@ -154,7 +185,7 @@ func (s *Set) Clone() *Set {
 	for k, e := range s.figures {
 		c.figures[k] = e
 	}
-	c.absent = make(map[Key]string, len(s.absent))
+	c.absent = make(map[Key]Absence, len(s.absent))
 	for k, r := range s.absent {
 		c.absent[k] = r
 	}

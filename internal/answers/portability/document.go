@@ -151,7 +151,7 @@ func (r Report) cells(phase, metric string) sheet.Table {
 			text := "-"
 			if v.Estimate != nil {
 				text = Number(v.Estimate.Value)
-			} else if v.Why != figures.NotMeasured {
+			} else if v.known {
 				absent[fmt.Sprintf("%s, %s %s: %s", r.Sets[i].Name, c.Figure.Candidate, scenario(c.Figure), v.Why)] = true
 			}
 			row = append(row, text)

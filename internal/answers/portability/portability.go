@@ -52,7 +52,8 @@ type Cell struct {
 type Value struct {
 	Estimate *figures.Estimate `json:"estimate,omitempty"` // nil where it is absent
 	Why      string            `json:"why,omitempty"`      // it is absent
-	Ratio    *figures.Quotient `json:"ratio,omitempty"`    // to the first set's; nil for that and where one is absent
+	known    bool              // whether more is known of it than that it was not measured
+	Ratio    *figures.Quotient `json:"ratio,omitempty"` // to the first set's; nil for that and where one is absent
 }
 
 // Pair is the decomposition of one host against the reference.
@@ -245,14 +246,14 @@ func gaps(a, b *figures.Set) []string {
 	var said []string
 	for _, s := range both {
 		for _, candidate := range union(both, candidatesOf) {
-			known := 0                       // scenarios that either set knows of for the candidate
-			missing := map[string][]string{} // reason -> scenarios
-			var order []string
+			known := 0 // scenarios that either set knows of for the candidate
+			missing := map[figures.Absence][]string{}
+			var order []figures.Absence
 			for _, sc := range scenarios {
 				k := figures.Key{Suite: a.Suite, Phase: phase, Metric: figures.AppCPU, Candidate: candidate, Scenario: sc}
 				_, inA := a.Get(k)
 				_, inB := b.Get(k)
-				if !inA && !inB && a.Why(k) == figures.NotMeasured && b.Why(k) == figures.NotMeasured {
+				if !inA && !inB && a.Why(k).Cause == figures.Unmeasured && b.Why(k).Cause == figures.Unmeasured {
 					continue
 				}
 				known++
@@ -273,7 +274,7 @@ func gaps(a, b *figures.Set) []string {
 						was, has = "were", "have"
 					}
 				}
-				if why == figures.NotMeasured {
+				if why.Cause == figures.Unmeasured {
 					said = append(said, fmt.Sprintf("%s %s not measured in %s: no ratio rests on that.", what, was, s.Name))
 				} else {
 					said = append(said, fmt.Sprintf("%s %s no evidence in %s (%s): no ratio rests on that.", what, has, s.Name, why))
@@ -290,7 +291,7 @@ func cell(sets []*figures.Set, k figures.Key) Cell {
 	for i, s := range sets {
 		e, there := s.Get(k)
 		if !there {
-			c.Values = append(c.Values, Value{Why: s.Why(k)})
+			c.Values = append(c.Values, Value{Why: s.Why(k).String(), known: s.Why(k).Cause != figures.Unmeasured})
 			continue
 		}
 		v := Value{Estimate: &e}

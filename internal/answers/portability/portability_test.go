@@ -298,7 +298,7 @@ func TestThreeSets(t *testing.T) {
 func TestWhatIsMissingIsSaid(t *testing.T) {
 	two, some := onHost(t, "b", 5, 1.3, nil), onHost(t, "c", 5, 1.3, nil)
 	two.Candidates = []string{"go", "php-fpm"}
-	two, some = without(t, two, "frankenphp", figures.NotMeasured), without(t, some, "go", "gate failed: steal")
+	two, some = without(t, two, "frankenphp", figures.Absence{}), without(t, some, "go", figures.Absence{Cause: figures.GateFailed, Detail: "steal"})
 	two.Host.RSAVerifyPerS = 50000
 	r, err := Compare(studyFigures(t), two, some)
 	if err != nil {
@@ -320,7 +320,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 }
 
 // without takes the CPU per request of a candidate out of a set.
-func without(t *testing.T, s *figures.Set, candidate, why string) *figures.Set {
+func without(t *testing.T, s *figures.Set, candidate string, why figures.Absence) *figures.Set {
 	t.Helper()
 	out := figures.NewSet(s.Name, s.Kind)
 	out.Suite, out.Flavour, out.Protocol, out.AppCores, out.Host = s.Suite, s.Flavour, s.Protocol, s.AppCores, s.Host
@@ -328,7 +328,7 @@ func without(t *testing.T, s *figures.Set, candidate, why string) *figures.Set {
 	for _, e := range s.All() {
 		if e.Key.Candidate != candidate {
 			out.Put(e)
-		} else if why != figures.NotMeasured {
+		} else if why.Cause != figures.Unmeasured {
 			out.PutAbsent(e.Key, why)
 		}
 	}
@@ -338,7 +338,7 @@ func without(t *testing.T, s *figures.Set, candidate, why string) *figures.Set {
 // Rows come in the order in which candidates first appear, whatever the first
 // set lacks.
 func TestOrderOfRows(t *testing.T) {
-	a, b := without(t, onHost(t, "a", 3, 1, nil), "go", figures.NotMeasured), onHost(t, "b", 3, 1, nil)
+	a, b := without(t, onHost(t, "a", 3, 1, nil), "go", figures.Absence{}), onHost(t, "b", 3, 1, nil)
 	a.Candidates = []string{"frankenphp", "php-fpm"}
 	var order []string
 	for _, k := range keys([]*figures.Set{a, b}, figures.PhaseRate, figures.AppCPU) {
@@ -425,7 +425,7 @@ func TestMedianHolds(t *testing.T) {
 func TestOneCombination(t *testing.T) {
 	b := onHost(t, "b", 5, 1.3, nil)
 	for _, c := range []string{"frankenphp", "php-fpm"} {
-		b = without(t, b, c, figures.NotMeasured)
+		b = without(t, b, c, figures.Absence{})
 	}
 	one := figures.NewSet("one", figures.KindRun)
 	one.Suite, one.Candidates, one.Scenarios, one.Host = b.Suite, []string{"go"}, b.Scenarios, b.Host

@@ -396,7 +396,7 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 		a := amount(e)
 		return &a, figures.PhaseCapacity, ""
 	}
-	reason := ""
+	reason, known := "", figures.Unmeasured
 	for _, phase := range []string{figures.PhaseRate, figures.PhaseCeiling} {
 		var parts []Amount
 		why := ""
@@ -408,8 +408,8 @@ func perRequest(set *figures.Set, candidate string, mix map[string]float64, metr
 			e, ok := set.Get(k)
 			if !ok {
 				why = fmt.Sprintf("%s: %s", sc, set.Why(k))
-				if reason == "" || strings.HasSuffix(reason, figures.NotMeasured) && set.Why(k) != figures.NotMeasured {
-					reason = why // of the two phases the first that knows one
+				if cause := set.Why(k).Cause; reason == "" || known == figures.Unmeasured && cause != figures.Unmeasured {
+					reason, known = why, cause // of the two phases the first that knows one
 				}
 				break
 			}

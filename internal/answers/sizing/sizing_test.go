@@ -201,7 +201,7 @@ func TestMissing(t *testing.T) {
 	set := figures.NewSet("r", figures.KindRun)
 	set.Suite, set.AppCores, set.Candidates, set.Scenarios, set.Databases = "s", 2, []string{"go"}, []string{"read"}, []string{"read"}
 	set.Put(figures.Estimate{Key: figures.Key{Suite: "s", Phase: "rate", Metric: figures.AppCPU, Candidate: "go", Scenario: "read"}, Value: 100, Estimator: figures.EstimatorMedian})
-	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.Achieved, Candidate: "go", Scenario: "read"}, "gate failed: steal")
+	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.Achieved, Candidate: "go", Scenario: "read"}, figures.Absence{Cause: figures.GateFailed, Detail: "steal"})
 	p, err := Make(set, Request{Rate: 1000, Mix: map[string]float64{"read": 1}}, prices.Table{})
 	if err != nil {
 		t.Fatal(err)
@@ -475,7 +475,7 @@ func TestNothingToPlan(t *testing.T) {
 	}
 	set = ran([]float64{100}, []float64{900})
 	set.Candidates = append(set.Candidates, "php-fpm")
-	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.AppCPU, Candidate: "php-fpm", Scenario: "read"}, "gate failed: steal")
+	set.PutAbsent(figures.Key{Suite: "s", Phase: "ceiling", Metric: figures.AppCPU, Candidate: "php-fpm", Scenario: "read"}, figures.Absence{Cause: figures.GateFailed, Detail: "steal"})
 	p, err := Make(set, Request{Rate: 1, Mix: mix}, prices.Table{})
 	if err != nil || len(p.First) == 0 || p.First[0] != "php-fpm is not planned: there is no evidence for read (gate failed: steal)." {
 		t.Errorf("%v, %v", p.First, err)
