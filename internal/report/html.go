@@ -649,14 +649,15 @@ func rateGroups(r figures.Tables) [][]figures.RateRow {
 func statBar(h figures.Header, c figures.Cell, s *figures.Stat, decimals int) bar {
 	b := bar{name: c.Candidate, ink: order(h, c.Candidate), hollow: !c.Evidence}
 	if s == nil {
-		b.missing = "no figure"
-		for _, n := range c.Notes {
-			switch {
-			case n == "not measured", n == "every attempt broke off":
-				b.missing = n
-			case strings.HasPrefix(n, "no counters"):
-				b.missing = "no counters"
-			}
+		switch c.Lack {
+		case figures.LackAttempts:
+			b.missing = "not measured"
+		case figures.LackWindows:
+			b.missing = "every attempt broke off"
+		case figures.LackCounters:
+			b.missing = "no counters"
+		default:
+			b.missing = "no figure"
 		}
 		return b
 	}

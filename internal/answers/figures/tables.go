@@ -82,7 +82,19 @@ type Cell struct {
 	// then those of the last attempts, good for a look and for nothing else.
 	Evidence bool     `json:"evidence"`
 	Notes    []string `json:"notes,omitempty"` // why it is incomplete
+	Lack     Lack     `json:"-"`               // why figures are missing from it
 }
+
+// Lack is what a cell is missing that its figures need.
+type Lack int
+
+// What a cell may lack.
+const (
+	LackNothing  Lack = iota
+	LackAttempts      // it was not measured
+	LackWindows       // every attempt broke off
+	LackCounters      // of some of its windows
+)
 
 // RateRow is a cell of the fixed-rate phase: medians over the repetitions.
 type RateRow struct {
@@ -289,7 +301,7 @@ func (c *cell) describe() Cell {
 		Repetitions: len(c.evidence), Planned: max(c.planned, len(c.tried)), Evidence: evidence,
 	}
 	if len(c.tried) == 0 {
-		row.Notes = append(row.Notes, "not measured")
+		row.Lack, row.Notes = LackAttempts, append(row.Notes, "not measured")
 		return row
 	}
 	failed := len(c.tried) - len(c.evidence)
@@ -301,7 +313,7 @@ func (c *cell) describe() Cell {
 	}
 	switch {
 	case len(c.used) == 0:
-		row.Notes = append(row.Notes, "every attempt broke off")
+		row.Lack, row.Notes = LackWindows, append(row.Notes, "every attempt broke off")
 	case !evidence:
 		row.Notes = append(row.Notes, "not evidence: no attempt passed its gates")
 	}
@@ -312,7 +324,7 @@ func (c *cell) describe() Cell {
 		}
 	}
 	if without > 0 {
-		row.Notes = append(row.Notes, fmt.Sprintf("no counters for %d of %s", without, count(len(c.used), "repetition")))
+		row.Lack, row.Notes = LackCounters, append(row.Notes, fmt.Sprintf("no counters for %d of %s", without, count(len(c.used), "repetition")))
 	}
 	for _, f := range windowFigures {
 		if text := f.leftOut(c.used); text != "" {
