@@ -4,6 +4,7 @@ GO       ?= go
 FUZZTIME ?= 10s
 
 # What a run measures; each becomes a flag of `percore run`.
+SUITE      ?=
 PROFILE    ?=
 PRESET     ?=
 CANDIDATES ?=
@@ -22,6 +23,7 @@ SSH_FROM   ?=
 RUN        ?=
 
 RUN_FLAGS = \
+	$(if $(SUITE),--suite '$(SUITE)') \
 	$(if $(PROFILE),--profile '$(PROFILE)') \
 	$(if $(PRESET),--preset '$(PRESET)') \
 	$(if $(CANDIDATES),--candidates '$(CANDIDATES)') \
@@ -32,6 +34,7 @@ RUN_FLAGS = \
 	$(if $(V),-v)
 
 CLOUD_FLAGS = \
+	$(if $(SUITE),--suite '$(SUITE)') \
 	$(if $(PROFILE),--profile '$(PROFILE)') \
 	$(if $(PRESET),--preset '$(PRESET)') \
 	$(if $(CANDIDATES),--candidates '$(CANDIDATES)') \

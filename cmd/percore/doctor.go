@@ -43,7 +43,10 @@ func newDoctorCmd(a *app) *cobra.Command {
 					return err
 				}
 			}
-			report := a.examine(cmd.Context(), wantedProfile, plan.Flavour(flavour))
+			report, err := a.examine(cmd.Context(), wantedProfile, plan.Flavour(flavour))
+			if err != nil {
+				return err
+			}
 			if err := cmd.Context().Err(); err != nil {
 				return err
 			}
@@ -68,7 +71,7 @@ func newDoctorCmd(a *app) *cobra.Command {
 }
 
 // examine gathers what the doctor looks at.
-func (a *app) examine(ctx context.Context, wantedProfile string, flavour plan.Flavour) doctor.Report {
+func (a *app) examine(ctx context.Context, wantedProfile string, flavour plan.Flavour) (doctor.Report, error) {
 	s := doctor.Subject{
 		Words:    flags,
 		Driver:   doctor.Machine{},
@@ -81,15 +84,23 @@ func (a *app) examine(ctx context.Context, wantedProfile string, flavour plan.Fl
 	e, err := engine.Connect(ctx, engine.Options{})
 	if err != nil {
 		s.EngineErr = err
-		return doctor.Examine(ctx, s)
+		return doctor.Examine(ctx, s), nil
 	}
 	defer e.Close()
-	b := &images.Builder{Engine: e.API(), Root: a.root}
+	suite, files, err := plan.OpenSuite(os.DirFS(a.root), plan.DefaultSuite)
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	recipes, err := images.Load(files, suite.Name)
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	b := &images.Builder{Engine: e.API(), Recipes: recipes, Names: lab.Images(suite)}
 	s.Engine = e
 	s.Images = b
 	s.Live = func(ctx context.Context) ([]string, error) { return lab.Live(ctx, e) }
 	s.Host = hostOf(ctx, e, b)
-	return doctor.Examine(ctx, s)
+	return doctor.Examine(ctx, s), nil
 }
 
 // hostOf chooses how to read the engine's machine: directly when it is this

@@ -20,6 +20,7 @@ import (
 
 // runFlags are the flags of run and verify.
 type runFlags struct {
+	suite                         string
 	profile, preset, flavour      string
 	candidates, scenarios, phases string
 	seed                          uint64
@@ -30,6 +31,7 @@ type runFlags struct {
 // common are the flags that choose the lab and what runs on it.
 func (f *runFlags) common(cmd *cobra.Command, profile, labs string) {
 	flags := cmd.Flags()
+	flags.StringVar(&f.suite, "suite", "", "the `SUITE` to measure, a name or the path of its folder (default: "+plan.DefaultSuite+")")
 	flags.StringVar(&f.profile, "profile", profile, "the lab: "+labs)
 	flags.StringVar(&f.flavour, "flavour", "", "where images come from: auto, published or debian (default: as the profile says)")
 	flags.StringVar(&f.candidates, "candidates", "", "candidates, separated by `commas` (default: all)")
@@ -73,7 +75,7 @@ func (f *runFlags) options(a *app) (run.Options, error) {
 		}
 	}
 	return run.Options{
-		Root: a.root, State: a.state, Results: a.results, Version: percoreVersion(),
+		Root: a.root, State: a.state, Results: a.results, Version: percoreVersion(), Suite: f.suite,
 		Profile: f.profile, Preset: f.preset, Flavour: plan.Flavour(f.flavour), Seed: f.seed,
 		Selection: sel,
 	}, nil

@@ -38,6 +38,17 @@ const (
 	ImageDatabase = "postgres" // PostgreSQL
 )
 
+// Images are the names of the images that a lab for a suite needs, each once.
+func Images(s plan.Suite) []string {
+	all := []string{ImageDatabase, ImageTools}
+	for _, c := range s.Candidates {
+		if !slices.Contains(all, c.Image) {
+			all = append(all, c.Image)
+		}
+	}
+	return all
+}
+
 // Ports that servers listen on.
 const (
 	databasePort = "5432"

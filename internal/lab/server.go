@@ -138,6 +138,9 @@ func (l *Lab) candidateSpec(id, database string) (engine.Spec, error) {
 	} {
 		s.Env[k] = v
 	}
+	for k, v := range candidate.Env { // the suite's own word comes last
+		s.Env[k] = v
+	}
 	return s, nil
 }
 

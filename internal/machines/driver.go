@@ -87,7 +87,7 @@ func New(o Options) (*Driver, error) {
 	s := State{
 		ID: run.NewID(now, p.Name, ""), Created: now,
 		Profile: plan.Source(o.Profile), Preset: plan.Source(o.Preset), Flavour: o.Flavour,
-		Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
+		Suite: plan.SuiteSource(o.Suite), Candidates: o.Selection.Candidates, Scenarios: o.Selection.Scenarios, Phases: o.Selection.Phases, Seed: o.Seed,
 		Provider: p.Cloud.Provider, AWSProfile: cmp.Or(o.AWSProfile, environmentProfile()), Region: o.Region, SSHFrom: o.SSHFrom, Keep: o.Keep, MaxCostUSD: o.MaxCostUSD,
 	}
 	d := &Driver{o: o, profile: p, fresh: true}

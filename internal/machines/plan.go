@@ -73,6 +73,7 @@ func (f *folder) copyOr(name, begun string) string {
 // options are the session's options of the run, as it was begun.
 func (d *Driver) options() run.Options {
 	o, s := d.o.Options, d.f.state
+	o.Suite = s.Suite
 	o.Profile, o.Preset, o.Flavour, o.Seed, o.RunID = d.f.copyOr(profileCopy, s.Profile), d.f.copyOr(presetCopy, s.Preset), s.Flavour, s.Seed, s.ID
 	o.Selection = plan.Selection{Candidates: s.Candidates, Scenarios: s.Scenarios, Phases: s.Phases}
 	return o
@@ -123,6 +124,7 @@ func (d *Driver) differs() error {
 		return strconv.FormatUint(n, 10)
 	}
 	for _, c := range []struct{ flag, was, now string }{
+		{"suite", s.Suite, plan.SuiteSource(o.Suite)},
 		{"profile", s.Profile, plan.Source(o.Profile)},
 		{"preset", s.Preset, plan.Source(o.Preset)},
 		{"flavour", string(s.Flavour), string(o.Flavour)},

@@ -46,6 +46,7 @@ type State struct {
 	Candidates []string     `json:"candidates,omitempty"`
 	Scenarios  []string     `json:"scenarios,omitempty"`
 	Phases     []string     `json:"phases,omitempty"`
+	Suite      string       `json:"suite,omitempty"` // name, or the path of its folder; empty for the default
 	Seed       uint64       `json:"seed,omitempty"`
 
 	Provider    plan.Provider `json:"provider"`

@@ -17,7 +17,7 @@ import (
 
 // Files below the project's root.
 const (
-	SuiteFile  = "candidates/oauth-events/suite.yaml"
+	SuiteFile  = SuitesDir + "/" + DefaultSuite + "/" + suiteFile
 	profileDir = "profiles"
 	presetDir  = "profiles/presets"
 )
@@ -82,19 +82,6 @@ func FindPreset(root, nameOrFile string) (Preset, error) {
 	}
 	p.Published = differs == ""
 	return p, nil
-}
-
-// ReadSuite reads the suite below root.
-func ReadSuite(root string) (Suite, error) {
-	path := filepath.Join(root, SuiteFile)
-	var s Suite
-	if err := readYAML(path, &s); err != nil {
-		return Suite{}, err
-	}
-	if err := s.check(); err != nil {
-		return Suite{}, fail.In("suite "+path, "%w", err)
-	}
-	return s, nil
 }
 
 func list(root, dir string) []string {
@@ -315,52 +302,4 @@ func (p Preset) checkSize(s Suite) error {
 		return fail.Input("preset %s takes %.0f days, and a run takes %.0f at most", p.Name, seconds/86400, limit/86400).Try("write shorter windows and pauses or fewer repetitions")
 	}
 	return nil
-}
-
-func (s Suite) check() error {
-	if !identifier.MatchString(s.Name) {
-		return fmt.Errorf("name %q is not usable", s.Name)
-	}
-	if s.Rows < 1 || s.Subject == "" || s.Issuer == "" || s.Audience == "" {
-		return fmt.Errorf("rows, subject, issuer and audience must all be set")
-	}
-	if len(s.Scenarios) == 0 || len(s.Candidates) == 0 {
-		return fmt.Errorf("it needs scenarios and candidates")
-	}
-	seen := map[string]bool{}
-	for _, sc := range s.Scenarios {
-		if !identifier.MatchString(sc.ID) || seen[sc.ID] {
-			return fmt.Errorf("scenario %q is not usable or is in it twice", sc.ID)
-		}
-		if sc.Method == "" || !strings.HasPrefix(sc.Path, "/") {
-			return fmt.Errorf("scenario %q needs a method and a path that starts with /", sc.ID)
-		}
-		seen[sc.ID] = true
-	}
-	seen = map[string]bool{}
-	for _, c := range s.Candidates {
-		if !identifier.MatchString(c.ID) || seen[c.ID] || c.Image == "" {
-			return fmt.Errorf("candidate %q is not usable, has no image or is in it twice", c.ID)
-		}
-		seen[c.ID] = true
-	}
-	return nil
-}
-
-// Scenario returns the scenario of that id.
-func (s Suite) Scenario(id string) (Scenario, bool) {
-	i := slices.IndexFunc(s.Scenarios, func(sc Scenario) bool { return sc.ID == id })
-	if i < 0 {
-		return Scenario{}, false
-	}
-	return s.Scenarios[i], true
-}
-
-// Candidate returns the candidate of that id.
-func (s Suite) Candidate(id string) (Candidate, bool) {
-	i := slices.IndexFunc(s.Candidates, func(c Candidate) bool { return c.ID == id })
-	if i < 0 {
-		return Candidate{}, false
-	}
-	return s.Candidates[i], true
 }

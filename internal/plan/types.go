@@ -167,8 +167,9 @@ type Scenario struct {
 // Candidate is one implementation of the suite's contract.
 type Candidate struct {
 	ID    string             `yaml:"id" json:"id"`
-	Title map[Flavour]string `yaml:"title" json:"title"` // how reports name it, per flavour
-	Image string             `yaml:"image" json:"image"` // recipe
+	Title map[Flavour]string `yaml:"title" json:"title"`                 // how reports name it, per flavour
+	Image string             `yaml:"image" json:"image"`                 // empty in a file: the candidate's own, in the folder of its id
+	Env   map[string]string  `yaml:"env,omitempty" json:"env,omitempty"` // of its container, beside what every candidate is given
 }
 
 // Duration is a time.Duration that reads and writes "60s" in YAML and JSON.

@@ -8,4 +8,9 @@ var written = yamlfile.Kind{What: "a profile, a preset or a suite", Like: profil
 // readYAML reads a file whose every key must be known.
 func readYAML(path string, into any) error { return written.Read(path, into) }
 
+// DecodeYAML reads a document of a file that belongs to a plan, such as a suite's.
+// Every key must be known. The fields of into carry yaml tags. Its errors are as
+// those of a profile.
+func DecodeYAML(name string, text []byte, into any) error { return decodeYAML(name, text, into) }
+
 func decodeYAML(name string, text []byte, into any) error { return written.Decode(name, text, into) }

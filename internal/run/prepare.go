@@ -3,9 +3,12 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,6 +28,7 @@ type Options struct {
 	State     string       // folder of what outlives a run and is no result, the signing keys; empty: .percore below Root
 	Results   string       // folder of the runs
 	Version   string       // of percore
+	Suite     string       // name, or the path of its folder; empty for plan.DefaultSuite
 	Profile   string       // name, file or auto
 	Preset    string       // name, file or auto
 	Flavour   plan.Flavour // empty leaves it to the profile
@@ -97,6 +101,11 @@ type Prepared struct {
 	Profile plan.Profile
 	Preset  plan.Preset
 	List    plan.List
+}
+
+// open reads the suite and finds its files among the project's.
+func (p *Prepared) open() (plan.Suite, fs.FS, error) {
+	return plan.OpenSuite(os.DirFS(p.Root), cmp.Or(p.Options.Suite, plan.DefaultSuite))
 }
 
 // Prepare reads the files, asks the engine what it offers and lays out the
@@ -204,7 +213,7 @@ func read(o Options) (*Prepared, plan.Suite, error) {
 		p.Profile, p.Preset = was.Profile, was.Preset
 		return p, was.Suite, nil
 	}
-	suite, err := plan.ReadSuite(o.Root)
+	suite, _, err := p.open()
 	if err != nil {
 		return nil, suite, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,6 +87,7 @@ func Resume(ctx context.Context, p *Prepared, st *store.Store, c Console) (err e
 // it: neither its profile nor its preset is looked for again.
 func ResumeOptions(o Options, was store.Run) Options {
 	o.Stored, o.Seed, o.Profile, o.Preset, o.Selection = &was, was.Seed, was.ProfileSource, was.PresetSource, plan.Selection{}
+	o.Suite = cmp.Or(was.SuiteSource, was.Suite.Name)
 	if o.Flavour == "" || o.Flavour == plan.FlavourAuto {
 		o.Flavour = was.Flavour
 	}
@@ -110,6 +112,7 @@ func CheckAsked(o Options, was store.Run) error {
 		return plan.Source(nameOrFile)
 	}
 	for _, c := range []struct{ setting, was, now string }{
+		{"suite", cmp.Or(was.SuiteSource, was.Suite.Name), plan.SuiteSource(o.Suite)},
 		{"profile", was.ProfileSource, asked(o.Profile, was.Profile.Name)},
 		{"preset", was.PresetSource, asked(o.Preset, was.Preset.Name)},
 		{"candidates", set(was.Candidates), set(o.Selection.Candidates)},
@@ -139,7 +142,7 @@ func (b *bench) sites() []site {
 		}
 	}
 	if b.Hosts == nil {
-		return []site{{"", b.Engine, append([]string{lab.ImageDatabase, lab.ImageTools}, candidates...)}}
+		return []site{{"", b.Engine, lab.Images(b.Suite)}}
 	}
 	var all []site
 	for _, h := range b.Hosts.All() {
@@ -163,9 +166,17 @@ func (b *bench) build(ctx context.Context) error {
 	b.console.Transient("choosing the image flavour")
 	var g *errgroup.Group
 	built := map[string]images.Image{}
+	_, files, err := b.open()
+	if err != nil {
+		return err
+	}
+	recipes, err := images.Load(files, b.Suite.Name)
+	if err != nil {
+		return err
+	}
 	g, ctx = errgroup.WithContext(ctx)
 	for i, s := range sites {
-		builder := &images.Builder{Engine: s.engine.API(), Root: b.Root, HostNetwork: b.Hosts != nil, Progress: b.buildProgress(s.name)}
+		builder := &images.Builder{Engine: s.engine.API(), Recipes: recipes, HostNetwork: b.Hosts != nil, Progress: b.buildProgress(s.name)}
 		if i == 0 { // the app's host speaks for all: figures of two flavours may not be mixed
 			choice, err := builder.Choose(ctx, b.Profile.Flavour, s.images...)
 			if err != nil {
@@ -211,7 +222,6 @@ func (b *bench) build(ctx context.Context) error {
 		return err
 	}
 	b.images = built
-	var err error
 	b.keys, err = contract.OpenKeys(filepath.Join(cmp.Or(b.State, filepath.Join(b.Root, stateDir)), "keys"))
 	return err
 }
@@ -276,6 +286,7 @@ func (b *bench) describe() store.Run {
 		Profile:       b.Profile,
 		Preset:        b.Preset,
 		Blocks:        b.List.Blocks,
+		SuiteSource:   plan.SuiteSource(cmp.Or(b.Options.Suite, b.Suite.Name)),
 		ProfileSource: source(b.Options.Profile, b.Profile.Name),
 		PresetSource:  source(b.Options.Preset, b.Preset.Name),
 		Candidates:    b.Candidates(),
@@ -545,7 +556,11 @@ func (b *bench) facts(ctx context.Context, st *store.Store) error {
 // fails a case may not be measured.
 // Those in done are left out.
 func (b *bench) verify(ctx context.Context, done map[string]bool, keep func(store.Event) error) error {
-	c, err := contract.Load(filepath.Join(b.Root, "candidates", "oauth-events", "contract.yaml"))
+	_, files, err := b.open()
+	if err != nil {
+		return err
+	}
+	c, err := contract.Load(files, path.Join(b.Suite.Dir(), contract.File))
 	if err != nil {
 		return err
 	}

@@ -44,3 +44,24 @@ func Read(name string, limit int64, what, like string) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// ReadFS is Read for a file among others: of the project, or of the folder of a
+// suite. No such file is an error that is fs.ErrNotExist too.
+func ReadFS(files fs.FS, name string, limit int64, what, like string) ([]byte, error) {
+	info, err := fs.Stat(files, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fail.In(name, "there is no such file (%w)", fs.ErrNotExist).Try("make one for %s like %s", what, like)
+	case err != nil:
+		return nil, fail.Input("reading %s: %w", what, err).Try("name a file like %s", like)
+	case !info.Mode().IsRegular():
+		return nil, fail.In(name, "this is not a regular file").Try("make one for %s like %s", what, like)
+	case info.Size() > limit:
+		return nil, fail.In(name, "a file of more than %d bytes is too large for %s", limit, what).Try("make it smaller")
+	}
+	data, err := fs.ReadFile(files, name)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, err)
+	}
+	return data, nil
+}

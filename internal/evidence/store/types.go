@@ -31,6 +31,7 @@ type Run struct {
 	// ProfileSource and PresetSource say where the two came from, a name or the
 	// path of a file.
 	ProfileSource string             `json:"profile_source,omitempty"`
+	SuiteSource   string             `json:"suite_source,omitempty"` // the same of the suite: a name, or the path of its folder
 	PresetSource  string             `json:"preset_source,omitempty"`
 	Candidates    []string           `json:"candidates"`
 	Flavour       plan.Flavour       `json:"flavour"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/textproto"
 	"regexp"
 	"slices"
@@ -26,6 +27,9 @@ const (
 	maxCases = 2000
 	maxAgain = time.Minute
 )
+
+// File is the name of a contract in the folder of its suite.
+const File = "contract.yaml"
 
 var written = yamlfile.Kind{What: "a contract", Like: "candidates/oauth-events/contract.yaml"}
 
@@ -94,12 +98,12 @@ type Again struct {
 
 // Load reads a contract file. An unknown key, a name used twice and a case that
 // cannot be sent are bad input; the error names file, line and remedy.
-func Load(path string) (*Contract, error) {
-	data, err := infile.Read(path, yamlfile.MaxSize, written.What, written.Like)
+func Load(files fs.FS, name string) (*Contract, error) {
+	data, err := infile.ReadFS(files, name, yamlfile.MaxSize, written.What, written.Like)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, data)
+	return Parse(name, data)
 }
 
 // UnmarshalYAML reads "none" or the description of a token.

@@ -16,7 +16,7 @@ const contractFile = "../../../candidates/oauth-events/contract.yaml"
 
 func loadContract(t testing.TB) *Contract {
 	t.Helper()
-	c, err := Load(contractFile)
+	c, err := Load(os.DirFS(filepath.Dir(contractFile)), File)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,15 @@ func TestBadContracts(t *testing.T) {
 }
 
 func TestLoadNamesTheFile(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "contract.yaml")
-	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), missing) {
+	dir := t.TempDir()
+	missing := filepath.Join(dir, File)
+	if _, err := Load(os.DirFS(dir), File); !fail.IsInput(err) || !strings.Contains(said.Err(err), File) {
 		t.Errorf("got %v", err)
 	}
 	if err := os.WriteFile(missing, make([]byte, yamlfile.MaxSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(missing); !fail.IsInput(err) || !strings.Contains(said.Err(err), "too large for a contract") {
+	if _, err := Load(os.DirFS(dir), File); !fail.IsInput(err) || !strings.Contains(said.Err(err), "too large for a contract") {
 		t.Errorf("got %v", err)
 	}
 }

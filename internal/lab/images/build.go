@@ -20,8 +20,9 @@ import (
 
 // Builder builds images on one engine.
 type Builder struct {
-	Engine Engine
-	Root   string // the project: the folder that holds candidates/
+	Engine  Engine
+	Recipes *Recipes
+	Names   []string // the images that are meant when none are named
 	// Cache is a folder of the user's for what is compiled on the driver's
 	// machine and for the lock; empty means percore's in the user's cache folder.
 	Cache string
@@ -66,7 +67,7 @@ type Event struct {
 // tick is how often a build says that it goes on.
 const tick = 2 * time.Second
 
-// Build makes sure that the named images (all of a run when there are none) are
+// Build makes sure that the named images (those of the builder when there are none) are
 // on the engine, and returns them by name. Images that are there are reused;
 // others are built, parents first. Two drivers on one machine build one after
 // the other.

@@ -25,7 +25,7 @@ import (
 func builder(t *testing.T, e *fakeEngine) (*Builder, *[]Event) {
 	t.Helper()
 	var events []Event
-	return &Builder{Engine: e, Root: project(t), Cache: t.TempDir(), Progress: func(ev Event) { events = append(events, ev) }}, &events
+	return &Builder{Engine: e, Recipes: recipesOf(t), Names: finals, Cache: t.TempDir(), Progress: func(ev Event) { events = append(events, ev) }}, &events
 }
 
 func name(tag string) string {
@@ -40,7 +40,7 @@ func TestBuildParentsFirstAndOnlyOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := len(images); got != len(Finals()) {
+	if got := len(images); got != len(finals) {
 		t.Errorf("%d images were built", got)
 	}
 	at := map[string]int{}
@@ -125,7 +125,7 @@ func TestPlanLeavesParentsOfWhatIsThere(t *testing.T) {
 		missing = append(missing, it.Recipe.Name)
 	}
 	// php-fpm is there, so its base is not built again; frankenphp is not.
-	if want := []string{"base", "php-zts-base", "php-jwt", "frankenphp-base", "frankenphp"}; !slices.Equal(missing, want) {
+	if want := []string{"base", "php-zts-base", "frankenphp-base", "php-jwt", "frankenphp"}; !slices.Equal(missing, want) {
 		t.Errorf("missing are %v, not %v", missing, want)
 	}
 }
@@ -187,13 +187,13 @@ func TestBuildStops(t *testing.T) {
 func TestTwoBuildersTakeTurns(t *testing.T) {
 	cache := t.TempDir()
 	e := newEngine()
-	first := &Builder{Engine: e, Root: project(t), Cache: cache}
+	first := &Builder{Engine: e, Recipes: recipesOf(t), Names: finals, Cache: cache}
 	unlock, err := first.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	waiting := make(chan struct{})
-	second := &Builder{Engine: e, Root: project(t), Cache: cache}
+	second := &Builder{Engine: e, Recipes: recipesOf(t), Names: finals, Cache: cache}
 	var once sync.Once
 	second.Progress = func(ev Event) {
 		if ev.Kind == Waiting {
@@ -426,7 +426,7 @@ func TestChoose(t *testing.T) {
 			if err != nil {
 				panic(err)
 			}
-			for _, n := range Finals() {
+			for _, n := range finals {
 				e.has[plan.Tag(n)] = "sha256:x"
 			}
 		}, plan.FlavourDebian, "on the engine already"},
@@ -504,7 +504,7 @@ func TestToolsHoldsWhatGuestNeeds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	plan, err := resolve(project(t), plan.FlavourDebian, "x86_64", "tools")
+	plan, err := resolve(recipesOf(t), plan.FlavourDebian, "x86_64", "tools")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -528,7 +528,7 @@ func TestToolsHoldsWhatGuestNeeds(t *testing.T) {
 func TestHostNetwork(t *testing.T) {
 	for host, want := range map[bool]string{false: "", true: "host"} {
 		e := newEngine()
-		b := Builder{Engine: e, Root: "../../..", Cache: t.TempDir(), HostNetwork: host}
+		b := Builder{Engine: e, Recipes: recipesOf(t), Names: finals, Cache: t.TempDir(), HostNetwork: host}
 		if _, err := b.Build(t.Context(), plan.FlavourPublished, "tools"); err != nil {
 			t.Fatal(err)
 		}

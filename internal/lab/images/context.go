@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -40,7 +38,7 @@ const fileMode = 0o644
 
 // contextFiles reads the files of a recipe's build context from the project,
 // the Dockerfile among them, sorted by name.
-func contextFiles(root string, r Recipe) ([]file, error) {
+func contextFiles(project fs.FS, r Recipe) ([]file, error) {
 	if r.Method != Dockerfile {
 		return nil, nil
 	}
@@ -53,7 +51,7 @@ func contextFiles(root string, r Recipe) ([]file, error) {
 		return nil
 	}
 	for _, c := range r.Context {
-		found, err := collect(root, c)
+		found, err := collect(project, c)
 		if err != nil {
 			return nil, fmt.Errorf("reading the build context of image %s: %w", r.Name, err)
 		}
@@ -64,7 +62,7 @@ func contextFiles(root string, r Recipe) ([]file, error) {
 		}
 	}
 	// Last, so that it takes the place of a Dockerfile found in a folder.
-	data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(r.Dockerfile)))
+	data, err := readFile(project, r.Dockerfile)
 	if err != nil {
 		return nil, missing(err, r.Dockerfile)
 	}
@@ -81,23 +79,22 @@ func contextFiles(root string, r Recipe) ([]file, error) {
 
 // collect reads what one Copy names. Files and folders whose names begin with a
 // dot, and folders named testdata, are no part of any image.
-func collect(root string, c Copy) ([]file, error) {
-	start := filepath.Join(root, filepath.FromSlash(c.From))
-	info, err := os.Stat(start)
+func collect(project fs.FS, c Copy) ([]file, error) {
+	info, err := fs.Stat(project, c.From)
 	if err != nil {
 		return nil, missing(err, c.From)
 	}
 	if !info.IsDir() {
-		f, err := readFile(start, c.To)
-		return []file{f}, err
+		data, err := readFile(project, c.From)
+		return []file{{name: c.To, data: data}}, err
 	}
 	var found []file
-	err = filepath.WalkDir(start, func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(project, c.From, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		base := d.Name()
-		if p != start && (strings.HasPrefix(base, ".") || strings.HasSuffix(base, "~")) {
+		if p != c.From && (strings.HasPrefix(base, ".") || strings.HasSuffix(base, "~")) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -115,15 +112,11 @@ func collect(root string, c Copy) ([]file, error) {
 		if !d.Type().IsRegular() {
 			return fail.Input("%s is not a regular file: a build context holds nothing else", p).Try("replace it by a file")
 		}
-		rel, err := filepath.Rel(start, p)
+		data, err := readFile(project, p)
 		if err != nil {
 			return err
 		}
-		f, err := readFile(p, path.Join(c.To, filepath.ToSlash(rel)))
-		if err != nil {
-			return err
-		}
-		found = append(found, f)
+		found = append(found, file{name: path.Join(c.To, strings.TrimPrefix(p, c.From)), data: data})
 		return nil
 	})
 	return found, err
@@ -139,12 +132,9 @@ func (c Copy) takes(base string) bool {
 	return (len(c.Only) == 0 || matches(c.Only)) && !matches(c.Except)
 }
 
-func readFile(p, name string) (file, error) {
-	data, err := os.ReadFile(p)
-	if err != nil {
-		return file{}, err
-	}
-	return file{name: name, data: lineFeeds(data)}, nil
+func readFile(project fs.FS, name string) ([]byte, error) {
+	data, err := fs.ReadFile(project, name)
+	return lineFeeds(data), err
 }
 
 // lineFeeds ends the lines of a text as Linux does: a checkout or an archive may

@@ -33,7 +33,7 @@ func (b *Builder) Choose(ctx context.Context, wish plan.Flavour, names ...string
 		return Choice{wish, "it was asked for"}, nil
 	case plan.FlavourAuto, "":
 	default:
-		_, err := Recipes(wish)
+		_, err := b.Recipes.Of(wish)
 		return Choice{}, err
 	}
 	for _, f := range []plan.Flavour{plan.FlavourPublished, plan.FlavourDebian} {

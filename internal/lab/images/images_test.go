@@ -32,7 +32,7 @@ func project(t testing.TB) string {
 
 func TestRecipesStandOnWhatComesBefore(t *testing.T) {
 	for _, flavour := range flavours {
-		recipes, err := Recipes(flavour)
+		recipes, err := recipesOf(t).Of(flavour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestRecipesStandOnWhatComesBefore(t *testing.T) {
 			}
 			seen[r.Name] = true
 		}
-		for _, name := range Finals() {
+		for _, name := range finals {
 			if !seen[name] {
 				t.Errorf("%s: there is no recipe for %s", flavour, name)
 			}
@@ -76,7 +76,7 @@ func TestRecipesStandOnWhatComesBefore(t *testing.T) {
 func TestFlavoursShareTheRecipesOfARun(t *testing.T) {
 	of := map[plan.Flavour]map[string]Recipe{}
 	for _, flavour := range flavours {
-		recipes, err := Recipes(flavour)
+		recipes, err := recipesOf(t).Of(flavour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestFlavoursShareTheRecipesOfARun(t *testing.T) {
 			of[flavour][r.Name] = r
 		}
 	}
-	for _, name := range Finals() {
+	for _, name := range finals {
 		a, b := of[plan.FlavourDebian][name], of[plan.FlavourPublished][name]
 		if a.Dockerfile != b.Dockerfile {
 			t.Errorf("%s is made by %s in one flavour and by %s in the other", name, a.Dockerfile, b.Dockerfile)
@@ -103,7 +103,7 @@ func TestFlavoursShareTheRecipesOfARun(t *testing.T) {
 
 func TestAnotherFlavourHasNoRecipes(t *testing.T) {
 	for _, f := range []plan.Flavour{plan.FlavourAuto, "alpine"} {
-		if _, err := Recipes(f); err == nil {
+		if _, err := recipesOf(t).Of(f); err == nil {
 			t.Errorf("%q has recipes", f)
 		}
 	}
@@ -116,7 +116,7 @@ func TestDockerfiles(t *testing.T) {
 	buildkit := regexp.MustCompile(`(?m)--mount|--link|<<[A-Z"'-]|^#\s*syntax|--chmod|--parents`)
 	declared := regexp.MustCompile(`(?m)^ARG (\w+)`)
 	for _, flavour := range flavours {
-		recipes, err := Recipes(flavour)
+		recipes, err := recipesOf(t).Of(flavour)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func write(t *testing.T, root, name, text string, mode fs.FileMode) {
 
 func TestContextHoldsWhatTheRecipeNames(t *testing.T) {
 	root, r := miniature(t)
-	files, err := contextFiles(root, r)
+	files, err := contextFiles(os.DirFS(root), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestContextHoldsWhatTheRecipeNames(t *testing.T) {
 
 func TestArchiveIsDeterministic(t *testing.T) {
 	root, r := miniature(t)
-	files, err := contextFiles(root, r)
+	files, err := contextFiles(os.DirFS(root), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestArchiveIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if files, err = contextFiles(root, r); err != nil {
+	if files, err = contextFiles(os.DirFS(root), r); err != nil {
 		t.Fatal(err)
 	}
 	second, err := archive(files)
@@ -256,21 +256,21 @@ func TestContextErrorsNameTheFile(t *testing.T) {
 	if err := os.Remove(filepath.Join(root, "images/x/Dockerfile")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "images/x/Dockerfile") {
+	if _, err := contextFiles(os.DirFS(root), r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "images/x/Dockerfile") {
 		t.Errorf("a missing Dockerfile: %v", err)
 	}
 	root, r = miniature(t)
 	if err := os.RemoveAll(filepath.Join(root, "server")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "server is missing") {
+	if _, err := contextFiles(os.DirFS(root), r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "server is missing") {
 		t.Errorf("a missing folder: %v", err)
 	}
 	root, r = miniature(t)
 	if err := os.Symlink("main.go", filepath.Join(root, "server/link.go")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := contextFiles(root, r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "link.go") {
+	if _, err := contextFiles(os.DirFS(root), r); !fail.IsInput(err) || !strings.Contains(said.Err(err), "link.go") {
 		t.Errorf("a symbolic link: %v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestHashChangesWithEverythingThatGoesIn(t *testing.T) {
 	root, r := miniature(t)
 	parents := map[string]string{"BASE": "percore/base:debian-0"}
 	of := func(flavour, arch string, r Recipe, parents map[string]string) string {
-		files, err := contextFiles(root, r)
+		files, err := contextFiles(os.DirFS(root), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -332,12 +332,11 @@ func TestHashChangesWithEverythingThatGoesIn(t *testing.T) {
 
 // What a parent is made of is part of its children.
 func TestTagsFollowTheParents(t *testing.T) {
-	root := project(t)
-	builds, err := resolve(root, plan.FlavourDebian, "x86_64")
+	builds, err := resolve(recipesOf(t), plan.FlavourDebian, "x86_64", finals...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := resolve(root, plan.FlavourDebian, "aarch64")
+	other, err := resolve(recipesOf(t), plan.FlavourDebian, "aarch64", finals...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,7 +356,7 @@ func TestTagsFollowTheParents(t *testing.T) {
 }
 
 func TestResolveTakesWhatIsNeeded(t *testing.T) {
-	builds, err := resolve(project(t), plan.FlavourDebian, "x86_64", "postgres")
+	builds, err := resolve(recipesOf(t), plan.FlavourDebian, "x86_64", "postgres")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,16 +367,15 @@ func TestResolveTakesWhatIsNeeded(t *testing.T) {
 	if want := []string{"base", "postgres-base", "postgres"}; !slices.Equal(got, want) {
 		t.Errorf("postgres needs %v, not %v", got, want)
 	}
-	if _, err := resolve(project(t), plan.FlavourDebian, "x86_64", "mysql"); !fail.IsInput(err) {
+	if _, err := resolve(recipesOf(t), plan.FlavourDebian, "x86_64", "mysql"); !fail.IsInput(err) {
 		t.Errorf("an unknown image: %v", err)
 	}
 }
 
 func TestFilesCopiedByDockerfilesAreInTheContext(t *testing.T) {
-	root := project(t)
 	copied := regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`)
 	for _, flavour := range flavours {
-		plan, err := resolve(root, flavour, "x86_64")
+		plan, err := resolve(recipesOf(t), flavour, "x86_64", finals...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -442,9 +440,9 @@ func TestLineFeeds(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"a.sh": "#!/bin/sh\necho\n", "b.bin": "\x00\r\n", "c.sh": "#!/bin/sh\necho \n"} {
-		f, err := readFile(filepath.Join(dir, name), name)
-		if err != nil || string(f.data) != want {
-			t.Errorf("%s: %q, %v", name, f.data, err)
+		data, err := readFile(os.DirFS(dir), name)
+		if err != nil || string(data) != want {
+			t.Errorf("%s: %q, %v", name, data, err)
 		}
 	}
 }

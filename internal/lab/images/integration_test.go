@@ -52,16 +52,16 @@ var number = `[0-9]+(\.[0-9]+)+`
 
 // versionsOf is what each image has to say of itself.
 var versionsOf = map[string]map[string]string{
-	"go":         {"go": regexp.QuoteMeta(GoVersion), "pgx": number, "golang-jwt": number},
+	"go":         {"go": regexp.QuoteMeta(goVersion), "pgx": number, "golang-jwt": number},
 	"php-fpm":    {"php": number, "php-threads": "nts", "jwt-library": `[a-z]+/[a-z-]+ ` + number, "nginx": number},
 	"frankenphp": {"php": number, "php-threads": "zts", "jwt-library": `[a-z]+/[a-z-]+ ` + number, "frankenphp": `1\.12\.7`},
 	"postgres":   {"postgresql": `17\.[0-9]+`},
-	"tools":      {"oha": regexp.QuoteMeta(OHAVersion), "nginx": number, "socat": number, "iperf3": number},
+	"tools":      {"oha": regexp.QuoteMeta(ohaVersion), "nginx": number, "socat": number, "iperf3": number},
 }
 
 func checkVersions(t *testing.T, api *client.Client, built map[string]Image) {
 	t.Helper()
-	for _, name := range Finals() {
+	for _, name := range finals {
 		im, ok := built[name]
 		if !ok || im.ID == "" {
 			t.Errorf("there is no image %s", name)
@@ -94,7 +94,7 @@ func checkVersions(t *testing.T, api *client.Client, built map[string]Image) {
 
 func TestDebianFlavour(t *testing.T) {
 	api := docker(t)
-	b := &Builder{Engine: api, Root: project(t), Progress: logged(t)}
+	b := &Builder{Engine: api, Recipes: recipesOf(t), Names: finals, Progress: logged(t)}
 	builds, err := b.Plan(t.Context(), plan.FlavourDebian)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func TestDebianFlavour(t *testing.T) {
 // stopped rather than that it failed.
 func TestStoppedBuildLeavesNothing(t *testing.T) {
 	api := docker(t)
-	real := &Builder{Engine: api, Root: project(t), Progress: logged(t)}
+	real := &Builder{Engine: api, Recipes: recipesOf(t), Names: finals, Progress: logged(t)}
 	if _, err := real.Build(t.Context(), plan.FlavourDebian, "base"); err != nil {
 		t.Fatal(err)
 	}
@@ -199,15 +199,15 @@ func officials(d Plan) map[string]string {
 			script("/usr/local/bin/frankenphp", `test "$1" = version\necho "FrankenPHP v1.12.7 PHP 8.5.10 Caddy v2.10.2 h1:x="\n`) +
 			"\nRUN rm /usr/local/bin/frankenphp-server /usr/local/share/percore/versions\nHEALTHCHECK CMD false\nENTRYPOINT [\"false\"]",
 		officialRust: "FROM " + d.Tag("oha") + " AS oha\n" + from("base") + "\nCOPY --from=oha /usr/local/bin/oha /opt/oha\n" +
-			script("/usr/local/bin/cargo", `test "$1 $2 $3 $4 $5 $6" = "install oha --version `+OHAVersion+` --locked --root"\nmkdir -p "$7/bin"\ncp /opt/oha "$7/bin/oha"\n`),
+			script("/usr/local/bin/cargo", `test "$1 $2 $3 $4 $5 $6" = "install oha --version `+ohaVersion+` --locked --root"\nmkdir -p "$7/bin"\ncp /opt/oha "$7/bin/oha"\n`),
 		officialComposer: from("base") + "\n" +
-			script("/usr/local/bin/composer", `test -f composer.json\ncase $1 in\ninstall) mkdir -p "$COMPOSER_VENDOR_DIR/firebase/php-jwt/src" && touch "$COMPOSER_VENDOR_DIR/firebase/php-jwt/src/JWT.php" ;;\nshow) test "$2 $3" = "firebase/php-jwt `+JWTVersion+`" ;;\nesac\n`),
+			script("/usr/local/bin/composer", `test -f composer.json\ncase $1 in\ninstall) mkdir -p "$COMPOSER_VENDOR_DIR/firebase/php-jwt/src" && touch "$COMPOSER_VENDOR_DIR/firebase/php-jwt/src/JWT.php" ;;\nshow) test "$2 $3" = "firebase/php-jwt `+jwtVersion+`" ;;\nesac\n`),
 	}
 }
 
 func TestPublishedRecipes(t *testing.T) {
 	api := docker(t)
-	real := &Builder{Engine: api, Root: project(t), Progress: logged(t)}
+	real := &Builder{Engine: api, Recipes: recipesOf(t), Names: finals, Progress: logged(t)}
 	if _, err := real.Build(t.Context(), plan.FlavourDebian); err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestPublishedRecipes(t *testing.T) {
 		buildText(t, api, name, text)
 	}
 
-	b := &Builder{Engine: api, Root: project(t), Progress: logged(t), salt: " test " + fmt.Sprint(os.Getpid())}
+	b := &Builder{Engine: api, Recipes: recipesOf(t), Names: finals, Progress: logged(t), salt: " test " + fmt.Sprint(os.Getpid())}
 	builds, err := b.Plan(t.Context(), plan.FlavourPublished)
 	if err != nil {
 		t.Fatal(err)

@@ -24,11 +24,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// glibcOfSuite is the C library of DebianSuite: a program that needs a newer
-// one does not run in its images.
+// debianSuite is the Debian release of the images, and glibcOfSuite its C library:
+// a program that needs a newer one does not run in them.
+const debianSuite = "trixie"
+
 var glibcOfSuite = [2]int{2, 41}
 
-// rustOfOHA is the oldest compiler that OHAVersion says it needs.
+// rustOfOHA is the oldest compiler that oha 1.15.0 says it needs.
 var rustOfOHA = [2]int{1, 88}
 
 // local checks that what is made on the driver's machine runs on the engine's.
@@ -254,7 +256,7 @@ func runsOnSuite(binary string) error {
 	}
 	if older(glibcOfSuite, need) {
 		return &remedyError{text: fmt.Sprintf("%s was compiled here against C library %d.%d and Debian %s, the base of the images, has %d.%d: run percore on a machine with an older C library, or use the published flavour",
-			binary, need[0], need[1], DebianSuite, glibcOfSuite[0], glibcOfSuite[1])}
+			binary, need[0], need[1], debianSuite, glibcOfSuite[0], glibcOfSuite[1])}
 	}
 	return nil
 }

@@ -63,14 +63,16 @@ func (p Plan) Tag(name string) string {
 	return ""
 }
 
-// Plan finds out what the named images need. Without names it plans all that a
-// run can use. It reads the project and asks the engine, and changes nothing.
+// Plan finds out what the named images need, without names those of the builder. It reads the project and asks the engine, and changes nothing.
 func (b *Builder) Plan(ctx context.Context, flavour plan.Flavour, names ...string) (Plan, error) {
 	info, err := b.Engine.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return Plan{}, fmt.Errorf("asking the Docker engine for its architecture: %w", err)
 	}
-	p, err := resolve(b.Root, flavour, info.Info.Architecture+b.salt, names...)
+	if len(names) == 0 {
+		names = b.Names
+	}
+	p, err := resolve(b.Recipes, flavour, info.Info.Architecture+b.salt, names...)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -80,22 +82,16 @@ func (b *Builder) Plan(ctx context.Context, flavour plan.Flavour, names ...strin
 	return p, nil
 }
 
-// Finals are the images that a run can use; the others are parents of these.
-func Finals() []string { return []string{"postgres", "tools", "go", "php-fpm", "frankenphp"} }
-
 // resolve reads the build contexts of the named images and all their parents
 // and gives each its tag.
-func resolve(root string, flavour plan.Flavour, arch string, names ...string) (Plan, error) {
-	recipes, err := Recipes(flavour)
+func resolve(r *Recipes, flavour plan.Flavour, arch string, names ...string) (Plan, error) {
+	recipes, err := r.Of(flavour)
 	if err != nil {
 		return Plan{}, err
 	}
-	if len(names) == 0 {
-		names = Finals()
-	}
 	byName := map[string]Recipe{}
-	for _, r := range recipes {
-		byName[r.Name] = r
+	for _, recipe := range recipes {
+		byName[recipe.Name] = recipe
 	}
 	needed := map[string]bool{}
 	var need func(string)
@@ -112,32 +108,28 @@ func resolve(root string, flavour plan.Flavour, arch string, names ...string) (P
 	}
 	for _, name := range names {
 		if _, ok := byName[name]; !ok {
-			return Plan{}, fail.Input("there is no recipe for an image %q in the %s flavour", name, flavour).Try("choose from %s", strings.Join(Finals(), ", "))
+			return Plan{}, fail.Input("there is no recipe for an image %q in the %s flavour", name, flavour).Try("choose from %s", strings.Join(sortedKeys(byName), ", "))
 		}
 		need(name)
 	}
 	p := Plan{Flavour: flavour}
 	tags := map[string]string{}
-	for _, r := range recipes {
-		if !needed[r.Name] {
+	for _, recipe := range recipes {
+		if !needed[recipe.Name] {
 			continue
 		}
-		it := Item{Recipe: r, Wanted: slices.Contains(names, r.Name), parents: map[string]string{}}
-		for arg, parent := range r.From {
+		it := Item{Recipe: recipe, Wanted: slices.Contains(names, recipe.Name), parents: map[string]string{}}
+		for arg, parent := range recipe.From {
 			it.parents[arg] = parent.Official
 			if parent.Recipe != "" {
-				tag, ok := tags[parent.Recipe]
-				if !ok {
-					return Plan{}, fmt.Errorf("the recipe %s stands on %s, which does not come before it", r.Name, parent.Recipe)
-				}
-				it.parents[arg] = tag
+				it.parents[arg] = tags[parent.Recipe]
 			}
 		}
-		if it.files, err = contextFiles(root, r); err != nil {
+		if it.files, err = contextFiles(r.files, recipe); err != nil {
 			return Plan{}, err
 		}
-		it.Tag = fmt.Sprintf("percore/%s:%s-%s", r.Name, flavour, hash(string(flavour), arch, r, it.files, it.parents))
-		tags[r.Name] = it.Tag
+		it.Tag = fmt.Sprintf("percore/%s:%s-%s", recipe.Name, flavour, hash(string(flavour), arch, recipe, it.files, it.parents))
+		tags[recipe.Name] = it.Tag
 		p.Items = append(p.Items, it)
 	}
 	return p, nil

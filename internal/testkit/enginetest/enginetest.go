@@ -47,7 +47,11 @@ func Images(t testing.TB, e *engine.Engine, names ...string) map[string]string {
 	if len(missing) == 0 {
 		return tags
 	}
-	b := images.Builder{Engine: e.API(), Root: Root(t), Progress: func(ev images.Event) {
+	recipes, err := images.Load(os.DirFS(Root(t)), plan.DefaultSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := images.Builder{Engine: e.API(), Recipes: recipes, Progress: func(ev images.Event) {
 		if ev.Kind == images.Started || ev.Kind == images.Finished {
 			t.Logf("image %s (%d of %d)", ev.Image, ev.Index, ev.Count)
 		}
