@@ -46,6 +46,9 @@ type bench struct {
 // when there is one already: what was measured is kept in it.
 func Run(ctx context.Context, p *Prepared, c Console) (dir string, err error) {
 	b := &bench{Prepared: p, console: c}
+	if err := store.Writable(p.Results); err != nil { // before minutes go into images
+		return "", err
+	}
 	if err := b.build(ctx); err != nil {
 		return "", err
 	}
@@ -53,8 +56,14 @@ func Run(ctx context.Context, p *Prepared, c Console) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	return st.Dir(), b.measure(ctx, st, "start")
+	err = b.measure(ctx, st, "start")
+	// A run that was refused before its lab was up has measured nothing, and
+	// nothing of it is to be carried on. Of a run on machines of its own the folder
+	// holds more than that.
+	if b.lab == nil && err != nil && ctx.Err() == nil && b.Hosts == nil {
+		return "", errors.Join(err, st.Discard())
+	}
+	return st.Dir(), errors.Join(err, st.Close())
 }
 
 // Resume carries on a run at its next unfinished window. It refuses when what

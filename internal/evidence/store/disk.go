@@ -162,3 +162,39 @@ func locked(dir string) bool {
 	}
 	return err == nil && !free
 }
+
+// Writable reports why runs cannot be made in a results folder, before there is
+// one. It makes the folder.
+func Writable(results string) error {
+	if err := os.MkdirAll(results, 0o777); err != nil {
+		return diskError("making the results folder", results, err)
+	}
+	f, err := os.CreateTemp(results, ".writable-")
+	if err != nil {
+		return diskError("writing to the results folder", results, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// Discard closes the store and removes the folder of a run in which nothing was
+// measured; latest names the newest of the others again.
+func (s *Store) Discard() error {
+	results, events := filepath.Dir(s.dir), s.History().Events
+	for _, e := range events {
+		if e.Type != EventRunStarted && e.Type != EventRunEnded {
+			return s.Close() // there is something in it
+		}
+	}
+	if err := errors.Join(s.Close(), os.RemoveAll(s.dir)); err != nil {
+		return fmt.Errorf("removing the folder of a run that was refused: %w", err)
+	}
+	if last, err := newest(results); err == nil {
+		pointLatest(results, filepath.Base(last))
+		return nil
+	}
+	link := filepath.Join(results, latest)
+	if info, err := os.Lstat(link); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return os.Remove(link)
+	}
+	return nil
+}
