@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/prices"
 	"github.com/percore/percore/internal/run"
-	"github.com/percore/percore/internal/run/console"
 )
 
 // pricedRegion is the region whose prices stand for one that nobody has named.
@@ -67,7 +67,7 @@ func DryRun(o Options, w io.Writer) error {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
 	if types := prices.UnpricedTypes(request); len(types) > 0 {
-		fmt.Fprintf(w, "with making and preparing the machines about %s; there is no price of %s, so the cost is unknown\n", console.Clock(length), strings.Join(types, ", "))
+		fmt.Fprintf(w, "with making and preparing the machines about %s; there is no price of %s, so the cost is unknown\n", plaintext.Duration(length), strings.Join(types, ", "))
 		return nil
 	}
 	estimate := prices.Estimate(request, length)
@@ -79,7 +79,7 @@ func DryRun(o Options, w io.Writer) error {
 	}
 	life := p.Cloud.Life()
 	fmt.Fprintf(w, "in all $%.2f an hour in %s (%s, %s, before tax); about %s with making and preparing the machines, so about $%.2f\n",
-		estimate.PerHour, region, prices.Source, prices.Date, console.Clock(length), estimate.Total)
+		estimate.PerHour, region, prices.Source, prices.Date, plaintext.Duration(length), estimate.Total)
 	switch {
 	case length > life:
 		fmt.Fprintf(w, "note: the machines shut themselves down after %s, which is too soon: the run would be refused\n", life.Round(time.Minute))

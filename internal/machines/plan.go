@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/protocol"
 	"github.com/percore/percore/internal/run"
-	"github.com/percore/percore/internal/run/console"
 )
 
 // Copies of the profile and the preset that a run was begun with, in Dir. A run
@@ -180,9 +180,9 @@ func (d *Driver) lasts() error {
 	switch {
 	case rest <= left:
 	case begun:
-		d.say("note: what is left to measure takes about %s, and the machines shut themselves down in %s: the last windows will be missing", console.Clock(rest), console.Clock(left))
+		d.say("note: what is left to measure takes about %s, and the machines shut themselves down in %s: the last windows will be missing", plaintext.Duration(rest), plaintext.Duration(left))
 	default:
-		return fail.Input("run %s takes about %s to measure, and its machines shut themselves down in %s", s.ID, console.Clock(rest), console.Clock(left)).Try("destroy them with %s and start a new run", d.call("down"))
+		return fail.Input("run %s takes about %s to measure, and its machines shut themselves down in %s", s.ID, plaintext.Duration(rest), plaintext.Duration(left)).Try("destroy them with %s and start a new run", d.call("down"))
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/run"
-	"github.com/percore/percore/internal/run/console"
 )
 
 // aroundTime is about how long machines are paid for beside the measuring:
@@ -158,7 +158,7 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	}
 	life := d.profile.Cloud.Life()
 	if length > life {
-		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s", s.Preset, console.Clock(length), console.Clock(life)).Try("write a longer cloud.lifetime into the profile, or take a shorter preset")
+		return nil, fail.Input("preset %s takes about %s in all, and the machines shut themselves down after %s", s.Preset, plaintext.Duration(length), plaintext.Duration(life)).Try("write a longer cloud.lifetime into the profile, or take a shorter preset")
 	}
 	estimate := prices.Estimate(request, length)
 	if types := prices.UnpricedTypes(request); len(types) > 0 {
@@ -182,7 +182,7 @@ func (d *Driver) quoteAWS(ctx context.Context) (vars any, err error) {
 	}
 	source := fmt.Sprintf("%s, %s", prices.Source, prices.Date)
 	d.say("in all $%.2f an hour (%s, before tax); about %s for preset %s, so about $%.2f; at most $%.2f, since the machines shut themselves down after %s%s",
-		estimate.PerHour, source, console.Clock(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), console.Clock(life), bound)
+		estimate.PerHour, source, plaintext.Duration(length), s.Preset, estimate.Total, estimate.PerHour*life.Hours(), plaintext.Duration(life), bound)
 	if dear {
 		return nil, fail.Input("the run would cost about $%.2f, and it may cost %s", estimate.Total, usd(s.MaxCostUSD)).Try("take a shorter preset or smaller machines, or raise %s", fail.Setting("max-cost"))
 	}

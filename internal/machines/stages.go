@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/evidence/store"
 	"github.com/percore/percore/internal/machines/fleet"
 	"github.com/percore/percore/internal/plan"
-	"github.com/percore/percore/internal/run/console"
 )
 
 // stage is one step of a run on machines of their own.
@@ -194,7 +194,7 @@ func (d *Driver) askDestroy(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
-	yes, err := d.o.Confirm(ctx, fmt.Sprintf("The machines cost $%.2f an hour%s and are needed to go on with the run; without an answer within %s they %s. Destroy them now?", s.USDPerHour, until(s), console.Clock(answerTime), otherwise))
+	yes, err := d.o.Confirm(ctx, fmt.Sprintf("The machines cost $%.2f an hour%s and are needed to go on with the run; without an answer within %s they %s. Destroy them now?", s.USDPerHour, until(s), plaintext.Duration(answerTime), otherwise))
 	if errors.Is(err, context.Canceled) {
 		return false
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/plaintext"
 	"github.com/percore/percore/internal/machines/aws"
 	"github.com/percore/percore/internal/machines/fleet"
 	"github.com/percore/percore/internal/plan"
 	"github.com/percore/percore/internal/prices"
-	"github.com/percore/percore/internal/run/console"
 )
 
 // Summary is one cloud run as status shows it.
@@ -107,7 +107,7 @@ func Status(ctx context.Context, o Options, id string, asJSON bool, w io.Writer)
 			case s.Expired():
 				expires += ", expired"
 			case s.Live():
-				expires += ", in " + console.Clock(time.Until(*s.Expires))
+				expires += ", in " + plaintext.Duration(time.Until(*s.Expires))
 			}
 		}
 		t.AppendRow(table.Row{s.ID, strings.TrimSpace(string(s.Provider) + " " + s.Region), s.Stage, s.count(), fmt.Sprintf("%.2f", s.USDPerHour), fmt.Sprintf("%.2f", s.USDSpent), expires})
@@ -227,7 +227,7 @@ func Sweep(ctx context.Context, o Options, so SweepOptions, w io.Writer) error {
 	for _, r := range found {
 		age, expires := "", ""
 		if !r.Created.IsZero() {
-			age = console.Clock(time.Since(r.Created))
+			age = plaintext.Duration(time.Since(r.Created))
 		}
 		if !r.Expires.IsZero() {
 			expires = r.Expires.UTC().Format("2006-01-02 15:04 UTC")

@@ -155,7 +155,7 @@ func (c *Console) draw() {
 	if !c.tty || c.status == "" {
 		return
 	}
-	line := fmt.Sprintf("%s (%s)", c.status, Clock(time.Since(c.since)))
+	line := fmt.Sprintf("%s (%s)", c.status, plaintext.Duration(time.Since(c.since)))
 	if w := c.width(); w > 1 {
 		if r := []rune(line); len(r) >= w {
 			line = string(r[:w-2]) + "…"
@@ -163,22 +163,6 @@ func (c *Console) draw() {
 	}
 	fmt.Fprint(c.out, line)
 	c.drawn = true
-}
-
-// Clock writes a duration in whole seconds, as a person says it: 42s, 3m05s,
-// 2h10m.
-func Clock(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d < 0:
-		return "0s"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	default:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
 }
 
 // Watch returns the observer that shows a run on the console.
@@ -243,7 +227,7 @@ func (w *watcher) WindowEnded(r store.WindowResult, p protocol.Progress) {
 func (w *watcher) BlockEnded(_ plan.Block, p protocol.Progress) { w.estimate(p) }
 
 func (w *watcher) estimate(p protocol.Progress) {
-	w.left = "about " + Clock(p.Remaining) + " left" + w.c.noted()
+	w.left = "about " + plaintext.Duration(p.Remaining) + " left" + w.c.noted()
 }
 
 // WindowLine is one window on one line: achieved, p50 and p99, CPU per
