@@ -234,7 +234,7 @@ func (x *examination) neighbours(ctx context.Context) {
 	}
 	var names []string
 	for _, c := range all {
-		if c.Running && c.Labels[engine.Label] == "" {
+		if c.Running && (c.Labels[engine.Label] == "" || c.Labels[engine.LabelKind] != engine.KindContainer) {
 			names = append(names, c.Name)
 		}
 	}
@@ -256,13 +256,12 @@ func (x *examination) leftovers(ctx context.Context) {
 	if len(live) > 0 {
 		x.add("running measurement", Fail, "run "+strings.Join(live, ", ")+" is being measured on this engine", "wait for it to end, or stop it")
 	}
-	labels := map[string]string{engine.Label: "1"}
-	containers, err := x.Engine.Containers(ctx, labels)
+	containers, err := x.Engine.Containers(ctx, engine.Own(engine.KindContainer))
 	if err != nil {
 		x.wrong(name, Warn, err)
 		return
 	}
-	networks, err := x.Engine.Networks(ctx, labels)
+	networks, err := x.Engine.Networks(ctx, engine.Own(engine.KindNetwork))
 	if err != nil {
 		x.wrong(name, Warn, err)
 		return

@@ -154,7 +154,9 @@ func TestNothingToComplainAbout(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	ours := map[string]string{engine.Label: "1", engine.LabelRun: "r1"}
+	ours := func(kind string) map[string]string {
+		return map[string]string{engine.Label: "1", engine.LabelKind: kind, engine.LabelRun: "r1"}
+	}
 	cases := []struct {
 		name   string
 		spoil  func(*bench)
@@ -200,7 +202,7 @@ func TestChecks(t *testing.T) {
 		{"a disk that is nearly full", func(b *bench) { b.host.reading.Free = 2 * gib }, "disk of the engine", Warn, []string{"a run needs about 3.0 GiB"}, "docker system df"},
 		{"too little space to build", func(b *bench) { b.host.reading.Free = 5 * gib }, "disk of the engine", Warn, []string{"building all images needs about 8.0 GiB"}, "docker system df"},
 		{"other people's containers", func(b *bench) {
-			b.engine.containers = []engine.Thing{{Name: "web", Running: true}, {Name: "idle"}, {Name: "ours", Running: true, Labels: ours}}
+			b.engine.containers = []engine.Thing{{Name: "web", Running: true}, {Name: "idle"}, {Name: "ours", Running: true, Labels: ours(engine.KindContainer)}}
 		}, "other containers", Warn, []string{"1 is running: web"}, "docker stop"},
 		{"many of them", func(b *bench) {
 			for _, n := range strings.Fields("a b c d e f g") {
@@ -208,12 +210,18 @@ func TestChecks(t *testing.T) {
 			}
 		}, "other containers", Warn, []string{"7 are running: a, b, c, d, e and 2 more"}, "docker stop"},
 		{"leftovers", func(b *bench) {
-			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours}}
-			b.engine.networks = []engine.Thing{{Name: "percore-r1", Labels: ours}}
+			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours(engine.KindContainer)}}
+			b.engine.networks = []engine.Thing{{Name: "percore-r1", Labels: ours(engine.KindNetwork)}}
 		}, "leftovers", Warn, []string{"1 container and 1 network that no run uses"}, "percore clean"},
+		{"somebody's own container of an image of percore's is no leftover", func(b *bench) {
+			b.engine.containers = []engine.Thing{{Name: "mine", Labels: map[string]string{engine.Label: "1", engine.LabelKind: engine.KindImage}}}
+		}, "leftovers", OK, []string{"none"}, ""},
+		{"a running one of them is another container", func(b *bench) {
+			b.engine.containers = []engine.Thing{{Name: "mine", Running: true, Labels: map[string]string{engine.Label: "1", engine.LabelKind: engine.KindImage}}}
+		}, "other containers", Warn, []string{"1 is running: mine"}, "docker stop"},
 		{"a run that is being measured is no leftover", func(b *bench) {
 			b.live = []string{"r1"}
-			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours}}
+			b.engine.containers = []engine.Thing{{Name: "percore-r1-db", Labels: ours(engine.KindContainer)}}
 		}, "leftovers", OK, []string{"none"}, ""},
 		{"a run that is being measured", func(b *bench) { b.live = []string{"r1"} }, "running measurement", Fail, []string{"run r1 is being measured"}, "wait"},
 		{"no flavour possible", func(b *bench) { b.images.err = errors.New("reading candidates: no such file") }, "flavour", Fail, []string{"no such file"}, ""},

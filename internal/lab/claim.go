@@ -386,9 +386,7 @@ func Clean(ctx context.Context, e *engine.Engine, o CleanOptions) ([]engine.Thin
 	}
 	var removed []engine.Thing
 	for _, kind := range kinds {
-		// Somebody's own container of an image of percore's inherits the image's
-		// labels: only the kind tells it from one of percore's.
-		labels := map[string]string{engine.Label: "1", engine.LabelKind: kind}
+		labels := engine.Own(kind)
 		maps.Copy(labels, o.scope)
 		things, err := lists[kind](ctx, labels)
 		if err != nil {

@@ -16,3 +16,10 @@ const (
 	KindVolume    = "volume"
 	KindImage     = "image"
 )
+
+// Own are the labels of percore's own things of a kind. A container that somebody
+// else made from an image of percore's inherits that image's labels: only the
+// kind tells the two apart.
+func Own(kind string) map[string]string {
+	return map[string]string{Label: "1", LabelKind: kind}
+}
