@@ -23,6 +23,12 @@ const (
 	suiteFile    = "suite.yaml"
 )
 
+// Database is the kind of database that a suite's candidates work on.
+type Database string
+
+// PostgreSQL is PostgreSQL, of the version that the image flavour has.
+const PostgreSQL Database = "postgresql"
+
 // Dir is the suite's folder among the files that OpenSuite returns.
 func (s Suite) Dir() string { return path.Join(SuitesDir, s.Name) }
 
@@ -126,6 +132,9 @@ func (m mounted) Open(name string) (fs.File, error) {
 func (s Suite) check() error {
 	if !identifier.MatchString(s.Name) {
 		return fmt.Errorf("name %q is not usable", s.Name)
+	}
+	if s.Database != PostgreSQL {
+		return fail.Input("database is %q", s.Database).Try("write %s, the one that percore has", PostgreSQL)
 	}
 	if s.Rows < 1 || s.Subject == "" || s.Issuer == "" || s.Audience == "" {
 		return fmt.Errorf("rows, subject, issuer and audience must all be set")

@@ -73,6 +73,7 @@ func TestBadSuites(t *testing.T) {
 		{"", "there is no suite"},
 		{t.TempDir(), "there is no such file; name the folder of a suite"},
 		{change("name: oauth-events", "name: Oauth Events"), "is not usable"},
+		{change("database: postgresql", "database: oracle"), `database is "oracle"; write postgresql`},
 		{change("rows: 1000000", "rows: 0"), "must all be set"},
 		{change("  - id: php-fpm", "  - id: go"), `candidate "go" is not usable`},
 		{change("method: GET", "methode: GET"), "methode"},

@@ -142,7 +142,8 @@ type Of struct {
 // Suite is one API contract with its scenarios and candidates.
 type Suite struct {
 	Name       string      `yaml:"name" json:"name"`
-	Rows       int         `yaml:"rows" json:"rows"` // seeded rows
+	Database   Database    `yaml:"database" json:"database,omitempty"` // empty in runs from before suites named it
+	Rows       int         `yaml:"rows" json:"rows"`                   // seeded rows
 	Subject    string      `yaml:"subject" json:"subject"`
 	Issuer     string      `yaml:"issuer" json:"issuer"`
 	Audience   string      `yaml:"audience" json:"audience"`
