@@ -3,7 +3,7 @@
 GO       ?= go
 FUZZTIME ?= 10s
 
-# What a run measures; each becomes a flag of `percore run`.
+# What a run measures; each becomes a flag of `percore run` and `percore cloud run`.
 SUITE      ?=
 PROFILE    ?=
 PRESET     ?=
@@ -14,12 +14,14 @@ FLAVOUR    ?=
 RESUME     ?=
 V          ?=
 
-# The same for `percore cloud run`.
+# What `percore cloud run` takes besides.
 KEEP       ?=
 MAX_COST   ?=
 YES        ?=
 REGION     ?=
 SSH_FROM   ?=
+
+# RESUME as it was called for cloud-run.
 RUN        ?=
 
 RUN_FLAGS = \
@@ -33,21 +35,12 @@ RUN_FLAGS = \
 	$(if $(or $(RESUME),$(RUN)),--resume '$(or $(RESUME),$(RUN))') \
 	$(if $(V),-v)
 
-CLOUD_FLAGS = \
-	$(if $(SUITE),--suite '$(SUITE)') \
-	$(if $(PROFILE),--profile '$(PROFILE)') \
-	$(if $(PRESET),--preset '$(PRESET)') \
-	$(if $(CANDIDATES),--candidates '$(CANDIDATES)') \
-	$(if $(SCENARIOS),--scenarios '$(SCENARIOS)') \
-	$(if $(PHASES),--phases '$(PHASES)') \
-	$(if $(FLAVOUR),--flavour '$(FLAVOUR)') \
+CLOUD_FLAGS = $(RUN_FLAGS) \
 	$(if $(REGION),--region '$(REGION)') \
 	$(if $(SSH_FROM),--ssh-from '$(SSH_FROM)') \
 	$(if $(MAX_COST),--max-cost '$(MAX_COST)') \
-	$(if $(or $(RESUME),$(RUN)),--resume '$(or $(RESUME),$(RUN))') \
 	$(if $(filter-out 0,$(KEEP)),--keep) \
-	$(if $(filter-out 0,$(YES)),--yes) \
-	$(if $(V),-v)
+	$(if $(filter-out 0,$(YES)),--yes)
 
 # Some distributions ship a Go that never fetches the toolchain a go.mod asks
 # for. Unless the user has decided otherwise, in the environment or by
