@@ -2,10 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/percore/percore/internal/base/fail"
 	"github.com/percore/percore/internal/evidence/store"
@@ -24,40 +21,7 @@ func (a *app) locate(arg string) (dir string, studys bool, err error) {
 			return "", false, fail.In(arg, "this is a file").Try("name a results folder")
 		}
 	}
-	if dir, err = store.Find(a.results, arg); err != nil {
-		return "", false, err
-	}
-	if store.IsRun(dir) {
-		return dir, false, nil
-	}
-	if found := study.Locate(dir); found != "" {
-		return found, true, nil
-	}
-	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == store.RawDir {
-		parent := filepath.Dir(abs) // the raw files themselves were named
-		return parent, !store.IsRun(parent), nil
-	}
-	var below []string
-	for _, pattern := range []string{"*", "results/*"} {
-		hits, _ := fs.Glob(os.DirFS(dir), pattern) // the folder's own name is no pattern
-		for _, hit := range hits {
-			hit = filepath.Join(dir, filepath.FromSlash(hit))
-			if info, err := os.Lstat(hit); err == nil && info.IsDir() && (store.IsRun(hit) || study.Is(hit)) {
-				below = append(below, hit)
-			}
-		}
-	}
-	switch n := len(below); {
-	case n == 1:
-		return "", false, fail.In(dir, "this is not a results folder").Try("pass %s instead", below[0])
-	case n > 1:
-		more := ""
-		if n > 4 {
-			more = fmt.Sprintf(" and %d more", n-4)
-		}
-		return "", false, fail.In(dir, "this is not a results folder").Try("pass one of those below it: %s%s", strings.Join(below[:min(n, 4)], ", "), more)
-	}
-	return dir, false, nil // opening it says what is missing
+	return study.Find(a.results, arg)
 }
 
 // damaged holds the raw files of a run against the digests in its log and says
