@@ -17,6 +17,7 @@ import (
 	"github.com/percore/percore/internal/answers/claims"
 	"github.com/percore/percore/internal/answers/figures"
 	"github.com/percore/percore/internal/answers/portability"
+	"github.com/percore/percore/internal/answers/series"
 	"github.com/percore/percore/internal/answers/sheet"
 	"github.com/percore/percore/internal/answers/sizing"
 	"github.com/percore/percore/internal/plan"
@@ -582,7 +583,7 @@ func drawings(d Document) []figureView {
 	add(figureView{ID: "fig-latency", Title: "Latency percentiles", Caption: "Latency in ms of one window for each candidate: the repetition in the middle by achieved rate" + ofOne(d.Report) + ". Both axes are logarithmic, towards the slowest requests.",
 		Data: data}, panels)
 	panels, data = tracePanels(d)
-	add(figureView{ID: "fig-cores", Title: "Cores over time", Caption: fmt.Sprintf("CPU use within one window of scenario %s: the repetition in the middle by achieved rate; for a ceiling at the best number of connections.", shown(d.Input.Run)),
+	add(figureView{ID: "fig-cores", Title: "Cores over time", Caption: fmt.Sprintf("CPU use within one window of scenario %s: the repetition in the middle by achieved rate; for a ceiling at the best number of connections.", shown(d.Input.Run.Suite)),
 		Data: data}, panels)
 	if slices.ContainsFunc(d.Input.Run.Preset.Phases, func(p plan.Phase) bool { return p.Kind == plan.KindCeiling && len(p.Connections) > 1 }) {
 		add(figureView{ID: "fig-ceiling", Title: "Ceilings over connections", Caption: "Best repetition of each number of connections in requests per second; the vertical line is the range of the repetitions.",
@@ -721,24 +722,24 @@ func latencyPanels(d Document) ([]panel, *Table) {
 		o := chart{title: heading(r, rows[0].Phase, rows[0].Scenario), sub: fmt.Sprintf("ms at %s/s", Number(float64(rows[0].Target), 0)), logY: true, xName: "percentile"}
 		top := 0.0
 		for _, row := range rows {
-			s, ok := pick(d.Input, r, row.Phase, row.Candidate, row.Scenario, row.Connections)
+			s, ok := series.Pick(d.Input, r, row.Phase, row.Candidate, row.Scenario, row.Connections)
 			if !ok {
 				continue
 			}
-			points := percentiles(d.Read, s)
+			points := series.Percentiles(d.Read, s)
 			if len(points) == 0 {
 				continue
 			}
-			l := line{name: row.Candidate, ink: order(r.Header, row.Candidate), marks: true, hollow: !s.evidence}
-			if !s.evidence {
+			l := line{name: row.Candidate, ink: order(r.Header, row.Candidate), marks: true, hollow: !s.Evidence}
+			if !s.Evidence {
 				l.name += mark
 			}
 			line := []string{row.Scenario, l.name}
 			for _, want := range []float64{50, 90, 99, 99.9, 99.99} {
 				text := absent
 				for _, q := range points {
-					if q.x == want {
-						text = Number(q.y, 2)
+					if q.X == want {
+						text = Number(q.Y, 2)
 						if want == 99 {
 							l.says = "p99 " + text + " ms"
 						}
@@ -747,12 +748,12 @@ func latencyPanels(d Document) ([]panel, *Table) {
 				line = append(line, text)
 			}
 			for _, q := range points {
-				top = max(top, q.x)
-				l.points = append(l.points, point{x: tail(q.x), y: q.y})
+				top = max(top, q.X)
+				l.points = append(l.points, point{x: tail(q.X), y: q.Y})
 			}
 			o.lines = append(o.lines, l)
-			window := s.name()
-			if g := s.generator(); g != "" {
+			window := s.Name()
+			if g := s.Generator(); g != "" {
 				window += ", generator " + g
 			}
 			data.Rows = append(data.Rows, append(line, window))
@@ -772,7 +773,7 @@ func latencyPanels(d Document) ([]panel, *Table) {
 
 func tracePanels(d Document) ([]panel, *Table) {
 	r := d.Report
-	scenario := shown(d.Input.Run)
+	scenario := shown(d.Input.Run.Suite)
 	data := Table{ID: "traces", Title: "Cores of the windows drawn", About: "Mean, lowest and highest of the drawn values, in cores.",
 		Columns: []Column{{"phase", true, 0}, {"container", true, 0}, {"candidate", true, 0}, {"mean", false, 0}, {"lowest", false, 0}, {"highest", false, 0}, {"window", true, 0}}}
 	if d.Read == nil {
@@ -795,25 +796,25 @@ func tracePanels(d Document) ([]panel, *Table) {
 				connections[row.Candidate] = row.Connections
 			}
 		}
-		var traces []trace
+		var traces []series.Trace
 		for _, id := range r.Header.Order {
 			n, ok := connections[id]
 			if !ok {
 				continue
 			}
-			s, ok := pick(d.Input, r, phase.id, id, scenario, n)
+			s, ok := series.Pick(d.Input, r, phase.id, id, scenario, n)
 			if !ok || s.CGroup == "" {
 				continue
 			}
-			if t, err := readTrace(d.Read, s); err == nil {
+			if t, err := series.ReadTrace(d.Read, s); err == nil {
 				traces = append(traces, t)
 			}
 		}
 		for _, what := range []struct {
 			name string
 			role plan.Role
-			of   func(trace) []point
-		}{{"candidate", plan.App, func(t trace) []point { return t.app }}, {"database", plan.DB, func(t trace) []point { return t.db }}} {
+			of   func(series.Trace) []series.Point
+		}{{"candidate", plan.App, func(t series.Trace) []series.Point { return t.App }}, {"database", plan.DB, func(t series.Trace) []series.Point { return t.DB }}} {
 			o := chart{title: fmt.Sprintf("%s, %s", phase.id, what.name), sub: "cores", xName: "seconds into the window", fromZero: true, xFromZero: true, decimals: 1}
 			end := 0.0
 			for _, t := range traces {
@@ -821,19 +822,20 @@ func tracePanels(d Document) ([]panel, *Table) {
 				if len(points) < 2 {
 					continue
 				}
-				l := line{name: t.Candidate, ink: order(r.Header, t.Candidate), points: points, hollow: !t.evidence}
-				if !t.evidence {
+				l := line{name: t.Candidate, ink: order(r.Header, t.Candidate), hollow: !t.Evidence}
+				if !t.Evidence {
 					l.name += mark
 				}
 				mean, lo, hi := 0.0, math.Inf(1), 0.0
 				for _, q := range points {
-					mean += q.y / float64(len(points))
-					lo, hi = min(lo, q.y), max(hi, q.y)
+					l.points = append(l.points, point{x: q.X, y: q.Y})
+					mean += q.Y / float64(len(points))
+					lo, hi = min(lo, q.Y), max(hi, q.Y)
 				}
-				end = max(end, points[len(points)-1].x)
+				end = max(end, points[len(points)-1].X)
 				l.says, l.level = "mean "+Number(mean, 2), mean
 				o.lines = append(o.lines, l)
-				data.Rows = append(data.Rows, []string{phase.id, what.name, l.name, Number(mean, 2), Number(lo, 2), Number(hi, 2), t.name()})
+				data.Rows = append(data.Rows, []string{phase.id, what.name, l.name, Number(mean, 2), Number(lo, 2), Number(hi, 2), t.Name()})
 			}
 			if len(o.lines) == 0 {
 				continue

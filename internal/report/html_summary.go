@@ -132,7 +132,7 @@ func idleCaption(r figures.Tables) string {
 }
 
 func oneCore(d Document) string {
-	want := shown(d.Input.Run)
+	want := shown(d.Input.Run.Suite)
 	list, _ := cpuCells(d.Report)
 	if !slices.ContainsFunc(list, func(c cpuCell) bool { return c.scenario == want && c.evidence }) {
 		for _, c := range list {

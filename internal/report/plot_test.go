@@ -1,21 +1,15 @@
 package report
 
 import (
-	"bytes"
 	"encoding/xml"
 	"errors"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
-
-	"github.com/percore/percore/internal/evidence/measure"
-	"github.com/percore/percore/internal/evidence/store"
 )
 
 // wellFormed reads a drawing as XML.
@@ -112,43 +106,4 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%v: %d ticks", c, n)
 		}
 	}
-}
-
-// FuzzTrace reads counters that may be cut off, damaged or of another program.
-func FuzzTrace(f *testing.F) {
-	names, err := filepath.Glob(filepath.Join(studyDir, "raw", "*.res.jsonl"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	more, err := filepath.Glob("../testkit/cgtrees/testdata/*/*.cg.jsonl")
-	if err != nil {
-		f.Fatal(err)
-	}
-	if len(names) == 0 || len(more) == 0 {
-		f.Fatal("there are no samples to start from")
-	}
-	for _, n := range append(names, more...) {
-		data, err := os.ReadFile(n)
-		if err != nil {
-			f.Fatal(err)
-		}
-		lines := bytes.SplitAfter(data, []byte("\n"))
-		f.Add(bytes.Join(lines[:min(len(lines), 5)], nil))
-	}
-	f.Add([]byte(`{"t":1,"containers":{"app":{"usage_us":9223372036854775807}}}` + "\n" + `{"t":2,"containers":{"app":{"usage_us":-9223372036854775808}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := sample{WindowResult: store.WindowResult{CGroup: "x", Measured: &measure.Window{}}}
-		got, err := readTrace(func(string) ([]byte, error) { return data, nil }, s)
-		if err != nil {
-			return
-		}
-		if len(got.app) > tracePoints || len(got.db) > tracePoints {
-			t.Fatalf("%d and %d points", len(got.app), len(got.db))
-		}
-		for _, q := range append(got.app, got.db...) {
-			if q.x < 0 || q.y < 0 || math.IsNaN(q.y) || math.IsInf(q.y, 0) {
-				t.Fatalf("%+v", q)
-			}
-		}
-	})
 }

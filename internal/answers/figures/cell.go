@@ -256,19 +256,19 @@ func figureOf(metric string) windowFigure {
 	return windowFigures[slices.IndexFunc(windowFigures, func(f windowFigure) bool { return f.metric == metric })]
 }
 
-// impossible reports whether a reading cannot be: no figure is below zero, none
+// Impossible reports whether a reading cannot be: no figure is below zero, none
 // is infinite and each is a number. Such a reading is left out of every figure
 // and every table.
-func impossible(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
+func Impossible(v float64) bool { return !(v >= 0) || math.IsInf(v, 0) }
 
 // damaged reports whether a window has a reading of the figure that cannot be.
 func (f windowFigure) damaged(w *store.WindowResult) bool {
-	return (f.name == "" || w.Measured.Has(f.name)) && impossible(f.of(w.Measured))
+	return (f.name == "" || w.Measured.Has(f.name)) && Impossible(f.of(w.Measured))
 }
 
 // has reports whether a window has a reading of the figure that can be one.
 func (f windowFigure) has(w *store.WindowResult) bool {
-	return (f.name == "" || w.Measured.Has(f.name)) && !impossible(f.of(w.Measured))
+	return (f.name == "" || w.Measured.Has(f.name)) && !Impossible(f.of(w.Measured))
 }
 
 // samples are the readings of a figure in the windows that have it.

@@ -317,7 +317,7 @@ func (s *Set) overall(run store.Run, cells []*cell, probes []study.Probe, failed
 	}
 	lowest, n, target := 0.0, 0, 0
 	for _, p := range probes {
-		if p.Reading.Error != "" || impossible(p.Reading.Achieved) || p.Block.Phase != "" && !isRatePhase(run, p.Block.Phase) {
+		if p.Reading.Error != "" || Impossible(p.Reading.Achieved) || p.Block.Phase != "" && !isRatePhase(run, p.Block.Phase) {
 			continue
 		}
 		if n == 0 || p.Reading.Achieved < lowest {

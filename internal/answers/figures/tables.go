@@ -513,7 +513,7 @@ func parts(r Tables, cells []*cell, of func(*measure.Window) []part) []PartRow {
 				}
 				x.failed += g.Failed
 				for metric, v := range map[string]float64{Achieved: g.Achieved, P50: g.P50MS, P99: g.P99MS, P999: g.P999MS} {
-					if (metric == Achieved || g.Has(metric)) && !impossible(v) {
+					if (metric == Achieved || g.Has(metric)) && !Impossible(v) {
 						x.samples[metric] = append(x.samples[metric], Sample{w.Repetition, v})
 					}
 				}
@@ -600,7 +600,7 @@ func probes(in Measured) []ProbeRow {
 		}
 		r, v := &rows[i], p.Reading.Achieved
 		r.Readings++
-		if impossible(v) {
+		if Impossible(v) {
 			r.Below++
 			continue
 		}

@@ -146,7 +146,7 @@ func TestTablesAndFiguresAgree(t *testing.T) {
 			return
 		}
 		compared++
-		if s.Value != e.Value*unit || impossible(s.Value) || impossible(s.Min) || impossible(s.Max) {
+		if s.Value != e.Value*unit || Impossible(s.Value) || Impossible(s.Min) || Impossible(s.Max) {
 			t.Errorf("%s: %v in the set, %+v in the table", k, e.Value, s)
 		}
 	}
