@@ -93,17 +93,17 @@ func IsRegion(name string) bool { return regionName.MatchString(name) }
 
 func (p Profile) checkCloud() error {
 	if p.Load.Count < 1 || p.Load.Count > maxLoadHosts {
-		return fail.Input("load.count is %d", p.Load.Count).Try("write 1 to %d", maxLoadHosts)
+		return fail.Input("load.count is %d", p.Load.Count).On("load.count").Try("write 1 to %d", maxLoadHosts)
 	}
 	if p.Cloud == nil {
 		if p.Load.Count > 1 {
-			return fail.Input("load.count is %d and there is no cloud section", p.Load.Count).Try("several load generators need hosts of their own")
+			return fail.Input("load.count is %d and there is no cloud section", p.Load.Count).On("load.count").Try("several load generators need hosts of their own")
 		}
 		return nil
 	}
 	c := *p.Cloud
 	if c.Lifetime != 0 && (c.Lifetime.Std() < 10*time.Minute || c.Lifetime.Std() > MaxLifetime) {
-		return fail.Input("cloud.lifetime is %s", c.Lifetime).Try("write 10m to %s", MaxLifetime)
+		return fail.Input("cloud.lifetime is %s", c.Lifetime).On("cloud.lifetime").Try("write 10m to %s", MaxLifetime)
 	}
 	switch c.Provider {
 	case ProviderAWS:
@@ -111,46 +111,46 @@ func (p Profile) checkCloud() error {
 	case ProviderHosts:
 		return p.checkHosts()
 	}
-	return fail.Input("cloud.provider %q is unknown", c.Provider).Try("write aws or hosts")
+	return fail.Input("cloud.provider %q is unknown", c.Provider).On("cloud.provider").Try("write aws or hosts")
 }
 
 func (p Profile) checkAWS() error {
 	c := *p.Cloud
 	if len(c.Hosts) > 0 || c.IdentityFile != "" {
-		return fail.Input("cloud.hosts and cloud.identity_file are for provider hosts").Try("leave them out, or write provider: hosts")
+		return fail.Input("cloud.hosts and cloud.identity_file are for provider hosts").On("cloud.hosts").Try("leave them out, or write provider: hosts")
 	}
 	for r := range c.Instances {
 		if !slices.Contains(Roles(), r) {
-			return fail.Input("cloud.instances has a role %q", r).Try("the roles are app, db and load")
+			return fail.Input("cloud.instances has a role %q", r).On("cloud.instances.%s", r).Try("the roles are app, db and load")
 		}
 	}
 	for _, r := range Roles() {
 		switch t := c.Instances[r]; {
 		case t == "":
-			return fail.Input("cloud.instances has no type for role %s", r).Try("write one such as c8g.xlarge")
+			return fail.Input("cloud.instances has no type for role %s", r).On("cloud.instances").Try("write one such as c8g.xlarge")
 		case burstable.MatchString(t):
-			return fail.Input("cloud.instances.%s is %s, a burstable type, which carries less when its credits are spent", r, t).Try("take one such as c8g.xlarge")
+			return fail.Input("cloud.instances.%s is %s, a burstable type, which carries less when its credits are spent", r, t).On("cloud.instances.%s", r).Try("take one such as c8g.xlarge")
 		case !instanceType.MatchString(t):
-			return fail.Input("cloud.instances.%s is %q, which is not an instance type", r, t).Try("write one such as c8g.xlarge")
+			return fail.Input("cloud.instances.%s is %q, which is not an instance type", r, t).On("cloud.instances.%s", r).Try("write one such as c8g.xlarge")
 		}
 	}
 	if c.Region != "" && !regionName.MatchString(c.Region) {
-		return fail.Input("cloud.region is %q", c.Region).Try("write one such as eu-central-1")
+		return fail.Input("cloud.region is %q", c.Region).On("cloud.region").Try("write one such as eu-central-1")
 	}
 	if c.Zone != "" && (c.Region == "" || !strings.HasPrefix(c.Zone, c.Region)) {
-		return fail.Input("cloud.zone is %q and cloud.region %q", c.Zone, c.Region).Try("write a zone together with its region")
+		return fail.Input("cloud.zone is %q and cloud.region %q", c.Zone, c.Region).On("cloud.zone").Try("write a zone together with its region")
 	}
 	for r, d := range c.Disks {
 		if !slices.Contains(Roles(), r) {
-			return fail.Input("cloud.disks has a role %q", r).Try("the roles are app, db and load")
+			return fail.Input("cloud.disks has a role %q", r).On("cloud.disks.%s", r).Try("the roles are app, db and load")
 		}
 		switch d = d.Filled(); {
 		case d.SizeGiB < minDiskGiB || d.SizeGiB > maxDiskGiB:
-			return fail.Input("cloud.disks.%s.size_gib is %d", r, d.SizeGiB).Try("write %d to %d", minDiskGiB, maxDiskGiB)
+			return fail.Input("cloud.disks.%s.size_gib is %d", r, d.SizeGiB).On("cloud.disks.%s.size_gib", r).Try("write %d to %d", minDiskGiB, maxDiskGiB)
 		case d.IOPS < DefaultIOPS || d.IOPS > maxIOPS || d.IOPS > iopsPerGiB*d.SizeGiB:
-			return fail.Input("cloud.disks.%s.iops is %d", r, d.IOPS).Try("write %d to %d for %d GiB", DefaultIOPS, min(maxIOPS, iopsPerGiB*d.SizeGiB), d.SizeGiB)
+			return fail.Input("cloud.disks.%s.iops is %d", r, d.IOPS).On("cloud.disks.%s.iops", r).Try("write %d to %d for %d GiB", DefaultIOPS, min(maxIOPS, iopsPerGiB*d.SizeGiB), d.SizeGiB)
 		case d.ThroughputMiB < DefaultThroughputMiB || d.ThroughputMiB > maxThroughputMiB || 4*d.ThroughputMiB > d.IOPS:
-			return fail.Input("cloud.disks.%s.throughput_mib is %d", r, d.ThroughputMiB).Try("write %d to %d for %d IOPS", DefaultThroughputMiB, min(maxThroughputMiB, d.IOPS/4), d.IOPS)
+			return fail.Input("cloud.disks.%s.throughput_mib is %d", r, d.ThroughputMiB).On("cloud.disks.%s.throughput_mib", r).Try("write %d to %d for %d IOPS", DefaultThroughputMiB, min(maxThroughputMiB, d.IOPS/4), d.IOPS)
 		}
 	}
 	return nil
@@ -159,45 +159,45 @@ func (p Profile) checkAWS() error {
 func (p Profile) checkHosts() error {
 	c := *p.Cloud
 	if len(c.Instances) > 0 || len(c.Disks) > 0 || c.Region != "" || c.Zone != "" || c.PlacementGroup != nil {
-		return fail.Input("cloud.region, zone, instances, disks and placement_group are for provider aws").Try("leave them out, or write provider: aws")
+		return fail.Input("cloud.region, zone, instances, disks and placement_group are for provider aws").On("cloud").Try("leave them out, or write provider: aws")
 	}
 	counts := map[Role]int{}
 	var names, addresses, ssh []string
 	for i, h := range p.NamedHosts() {
 		where := fmt.Sprintf("cloud.hosts[%d]", i)
 		if !slices.Contains(Roles(), h.Role) {
-			return fail.Input("%s has the role %q", where, h.Role).Try("the roles are app, db and load")
+			return fail.Input("%s has the role %q", where, h.Role).On("%s.role", where).Try("the roles are app, db and load")
 		}
 		_, host, port, err := SplitSSH(h.SSH)
 		if err != nil {
-			return fail.Input("%s.ssh is %q: %w", where, h.SSH, err).Try("write user@host or user@host:port")
+			return fail.Input("%s.ssh is %q: %w", where, h.SSH, err).On("%s.ssh", where).Try("write user@host or user@host:port")
 		}
 		to := net.JoinHostPort(strings.ToLower(host), strconv.Itoa(cmp.Or(port, 22)))
 		if !hostName.MatchString(h.Name) {
-			return fail.Input("%s.name is %q", where, h.Name).Try("write lower-case letters, digits and dashes")
+			return fail.Input("%s.name is %q", where, h.Name).On("%s.name", where).Try("write lower-case letters, digits and dashes")
 		}
 		if slices.Contains(names, h.Name) {
-			return fail.Input("%s.name is %q, which another host has", where, h.Name).Try("give each a name of its own")
+			return fail.Input("%s.name is %q, which another host has", where, h.Name).On("%s.name", where).Try("give each a name of its own")
 		}
 		if slices.Contains(ssh, to) {
-			return fail.Input("%s.ssh is %q, which reaches the machine of another role", where, h.SSH).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
+			return fail.Input("%s.ssh is %q, which reaches the machine of another role", where, h.SSH).On("%s.ssh", where).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
 		}
 		if err := checkAddress(h.Address); err != nil {
-			return fail.Input("%s has the address %q, %w", where, h.Address, err).Try("write in address the IP address or the name by which the other machines reach it")
+			return fail.Input("%s has the address %q, %w", where, h.Address, err).On("%s.address", where).Try("write in address the IP address or the name by which the other machines reach it")
 		}
 		if slices.Contains(addresses, h.Address) {
-			return fail.Input("%s has the address %q, which another host has", where, h.Address).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
+			return fail.Input("%s has the address %q, which another host has", where, h.Address).On("%s.address", where).Try("each role needs a machine of its own, and one machine with all roles is what %s measures", fail.Call("run"))
 		}
 		names, addresses, ssh = append(names, h.Name), append(addresses, h.Address), append(ssh, to)
 		counts[h.Role]++
 	}
 	for _, r := range []Role{App, DB} {
 		if counts[r] != 1 {
-			return fail.Input("cloud.hosts has %d machines of role %s", counts[r], r).Try("write one")
+			return fail.Input("cloud.hosts has %d machines of role %s", counts[r], r).On("cloud.hosts").Try("write one")
 		}
 	}
 	if want := p.Load.Hosts(); counts[Load] != want {
-		return fail.Input("cloud.hosts has %d machines of role load and load.count is %d", counts[Load], want).Try("write as many machines as load.count says")
+		return fail.Input("cloud.hosts has %d machines of role load and load.count is %d", counts[Load], want).On("cloud.hosts").Try("write as many machines as load.count says")
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func FindProfile(root, nameOrFile string) (Profile, error) {
 		p.Flavour = FlavourAuto
 	}
 	if err := p.check(); err != nil {
-		return Profile{}, fail.In("profile "+path, "%w", err)
+		return Profile{}, placed("profile", path, err)
 	}
 	return p, nil
 }
@@ -74,11 +74,11 @@ func FindPreset(root, nameOrFile string) (Preset, error) {
 		return Preset{}, err
 	}
 	if err := p.check(); err != nil {
-		return Preset{}, fail.In("preset "+path, "%w", err)
+		return Preset{}, placed("preset", path, err)
 	}
 	differs := p.Differences()
 	if p.Published && differs != "" {
-		return Preset{}, fail.Input("preset %s: published is true and the published values, in brackets, are others: %s", path, differs).Try("take published out")
+		return Preset{}, placed("preset", path, fail.Input("published is true and the published values, in brackets, are others: %s", differs).On("published").Try("take published out"))
 	}
 	p.Published = differs == ""
 	return p, nil
@@ -122,46 +122,56 @@ func locate(root, dir, what, nameOrFile string) (string, error) {
 	return "", fail.Input("there is no %s %q", what, nameOrFile).Try("take one of %s, or the path of a YAML file", strings.Join(append([]string{"auto"}, list(root, dir)...), ", "))
 }
 
+// placed says in which file, and where it is known on which line, a value is that
+// the file may not have.
+func placed(what, path string, err error) error {
+	data, readErr := readFile(path)
+	if readErr != nil || fail.KeyOf(err) == "" {
+		return fail.In(what+" "+path, "%w", err)
+	}
+	return written.Place(path, data, err)
+}
+
 func readFile(path string) ([]byte, error) {
 	return infile.Read(path, yamlfile.MaxSize, written.What, written.Like)
 }
 
 func (p Profile) check() error {
 	if !identifier.MatchString(p.Name) {
-		return fail.Input("name %q is not usable", p.Name).Try("write lower-case letters, digits, dots and dashes")
+		return fail.Input("name %q is not usable", p.Name).On("name").Try("write lower-case letters, digits, dots and dashes")
 	}
 	switch p.Flavour {
 	case FlavourAuto, FlavourPublished, FlavourDebian:
 	default:
-		return fail.Input("flavour %q is unknown", p.Flavour).Try("write auto, published or debian")
+		return fail.Input("flavour %q is unknown", p.Flavour).On("flavour").Try("write auto, published or debian")
 	}
 	if p.DatabaseConnections < 1 || p.DatabaseConnections > 90 {
-		return fail.Input("database_connections is %d", p.DatabaseConnections).Try("write 1 to 90, since PostgreSQL is set to 100")
+		return fail.Input("database_connections is %d", p.DatabaseConnections).On("database_connections").Try("write 1 to 90, since PostgreSQL is set to 100")
 	}
 	for role := range p.Roles {
 		if !slices.Contains(Roles(), role) {
-			return fail.Input("role %q is unknown", role).Try("the roles are app, db and load")
+			return fail.Input("role %q is unknown", role).On("roles.%s", role).Try("the roles are app, db and load")
 		}
 	}
 	auto := 0
 	for _, role := range Roles() {
 		r, ok := p.Roles[role]
 		if !ok || r.CPUs == "" {
-			return fail.Input("role %s has no CPUs", role).Try("write cpus: \"0-3\" or cpus: auto")
+			return fail.Input("role %s has no CPUs", role).On("roles.%s", role).Try("write cpus: \"0-3\" or cpus: auto")
 		}
 		if r.Memory != 0 && r.Memory < 64<<20 {
-			return fail.Input("role %s has %s of memory", role, r.Memory).Try("write 64MiB or more")
+			return fail.Input("role %s has %s of memory", role, r.Memory).On("roles.%s.memory", role).Try("write 64MiB or more")
 		}
 		if r.CPUs == AutoCPUs {
 			auto++
 			continue
 		}
 		if _, err := ParseCPUs(string(r.CPUs)); err != nil {
-			return fail.Input("role %s: %w", role, err).Try("write CPU numbers as in 0-3,8")
+			return fail.Input("role %s: %w", role, err).On("roles.%s.cpus", role).Try("write CPU numbers as in 0-3,8")
 		}
 	}
 	if auto != 0 && auto != len(Roles()) {
-		return fail.Input("some roles have cpus: auto and others a list").Try("write auto for all or for none")
+		return fail.Input("some roles have cpus: auto and others a list").On("roles").Try("write auto for all or for none")
 	}
 	if err := p.checkCloud(); err != nil {
 		return err
@@ -182,7 +192,7 @@ func (p Profile) checkOverlap() error {
 	for i, a := range roles {
 		for _, b := range roles[i+1:] {
 			if both := p.Roles[a].CPUs.Shared(p.Roles[b].CPUs); len(both) > 0 {
-				return fail.Input("roles %s and %s overlap on CPU %s", a, b, FormatCPUs(both)).Try("give each role CPUs of its own, or write shared_cores: true and accept that figures are not comparable")
+				return fail.Input("roles %s and %s overlap on CPU %s", a, b, FormatCPUs(both)).On("roles.%s.cpus", b).Try("give each role CPUs of its own, or write shared_cores: true and accept that figures are not comparable")
 			}
 		}
 	}
@@ -191,7 +201,7 @@ func (p Profile) checkOverlap() error {
 
 func (p Preset) check() error {
 	if !identifier.MatchString(p.Name) {
-		return fail.Input("name %q is not usable", p.Name).Try("write lower-case letters, digits, dots and dashes")
+		return fail.Input("name %q is not usable", p.Name).On("name").Try("write lower-case letters, digits, dots and dashes")
 	}
 	for _, c := range []struct {
 		key   string
@@ -199,38 +209,38 @@ func (p Preset) check() error {
 		least time.Duration
 	}{{"timeout", p.Timeout, MinTimeout}, {"warmup", p.Warmup, MinWarmup}, {"probe.window", p.Probe.Window, MinWindow}} {
 		if c.d.Std() < c.least || c.d.Std() > MaxDuration {
-			return fail.Input("%s is %s", c.key, c.d).Try("write %s to %s", c.least, Duration(MaxDuration))
+			return fail.Input("%s is %s", c.key, c.d).On("%s", c.key).Try("write %s to %s", c.least, Duration(MaxDuration))
 		}
 	}
 	if n := p.Probe.Connections; n < 1 || n > MaxConnections {
-		return fail.Input("probe.connections is %d", n).Try("write 1 to %d", MaxConnections)
+		return fail.Input("probe.connections is %d", n).On("probe.connections").Try("write 1 to %d", MaxConnections)
 	}
 	if n := p.Probe.Target; n < 1 || n > MaxTarget {
-		return fail.Input("probe.target is %d", n).Try("write requests per second, 1 to %d", MaxTarget)
+		return fail.Input("probe.target is %d", n).On("probe.target").Try("write requests per second, 1 to %d", MaxTarget)
 	}
 	if n := p.Attempts; n < 0 || n > MaxAttempts {
-		return fail.Input("attempts is %d", n).Try("write 1 to %d", MaxAttempts)
+		return fail.Input("attempts is %d", n).On("attempts").Try("write 1 to %d", MaxAttempts)
 	}
 	if len(p.Phases) == 0 {
-		return fail.Input("it has no phases").Try("write at least one")
+		return fail.Input("it has no phases").On("phases").Try("write at least one")
 	}
 	ids := map[string]bool{}
 	for i, ph := range p.Phases {
 		if err := ph.check(); err != nil {
-			return fmt.Errorf("phase %q: %w", ph.ID, err)
+			return fmt.Errorf("phase %q: %w", ph.ID, fail.Below(fmt.Sprintf("phases[%d]", i), err))
 		}
 		if ids[ph.ID] {
-			return fail.Input("phase %q is in it twice", ph.ID).Try("give each its own id")
+			return fail.Input("phase %q is in it twice", ph.ID).On("phases[%d].id", i).Try("give each its own id")
 		}
 		ids[ph.ID] = true
 		if err := ph.checkTarget(p.Phases[:i]); err != nil {
-			return fmt.Errorf("phase %q: %w", ph.ID, err)
+			return fmt.Errorf("phase %q: %w", ph.ID, fail.Below(fmt.Sprintf("phases[%d]", i), err))
 		}
 		// A probe that is asked for less than the phase says nothing about
 		// whether generator and machine carry the phase.
 		for _, sc := range slices.Sorted(maps.Keys(ph.Targets)) {
 			if t := ph.Targets[sc]; p.Probe.Target < t {
-				return fail.Input("probe.target is %d and phase %q has %d for %s", p.Probe.Target, ph.ID, t, sc).Try("write %d or more, since the probe shows that the rate can be offered at all", t)
+				return fail.Input("probe.target is %d and phase %q has %d for %s", p.Probe.Target, ph.ID, t, sc).On("probe.target").Try("write %d or more, since the probe shows that the rate can be offered at all", t)
 			}
 		}
 	}
@@ -239,46 +249,46 @@ func (p Preset) check() error {
 
 func (ph Phase) check() error {
 	if !identifier.MatchString(ph.ID) {
-		return fail.Input("the id is not usable").Try("write lower-case letters, digits, dots and dashes")
+		return fail.Input("the id is not usable").On("id").Try("write lower-case letters, digits, dots and dashes")
 	}
 	if ph.Kind != KindRate && ph.Kind != KindCeiling && ph.Kind != KindLevels {
-		return fail.Input("kind %q is unknown", ph.Kind).Try("write rate, ceiling or levels")
+		return fail.Input("kind %q is unknown", ph.Kind).On("kind").Try("write rate, ceiling or levels")
 	}
 	if ph.Window.Std() < MinWindow || ph.Window.Std() > MaxDuration {
-		return fail.Input("window is %s", ph.Window).Try("write %s to %s", MinWindow, Duration(MaxDuration))
+		return fail.Input("window is %s", ph.Window).On("window").Try("write %s to %s", MinWindow, Duration(MaxDuration))
 	}
 	if ph.Window%Duration(time.Second) != 0 {
-		return fail.Input("window is %s", ph.Window).Try("write whole seconds")
+		return fail.Input("window is %s", ph.Window).On("window").Try("write whole seconds")
 	}
 	if ph.Cooldown < 0 || ph.Cooldown.Std() > MaxDuration {
-		return fail.Input("cooldown is %s", ph.Cooldown).Try("write 0s to %s", Duration(MaxDuration))
+		return fail.Input("cooldown is %s", ph.Cooldown).On("cooldown").Try("write 0s to %s", Duration(MaxDuration))
 	}
 	if ph.Repetitions < 1 || ph.Repetitions > MaxRepetitions {
-		return fail.Input("repetitions is %d", ph.Repetitions).Try("write 1 to %d", MaxRepetitions)
+		return fail.Input("repetitions is %d", ph.Repetitions).On("repetitions").Try("write 1 to %d", MaxRepetitions)
 	}
 	if len(ph.Connections) == 0 {
-		return fail.Input("it has no connections").Try("write a list as in [16, 64]")
+		return fail.Input("it has no connections").On("connections").Try("write a list as in [16, 64]")
 	}
 	for i, c := range ph.Connections {
 		if c < 1 || c > MaxConnections {
-			return fail.Input("connections has %d", c).Try("write 1 to %d", MaxConnections)
+			return fail.Input("connections has %d", c).On("connections").Try("write 1 to %d", MaxConnections)
 		}
 		if slices.Contains(ph.Connections[:i], c) {
-			return fmt.Errorf("%d connections stand in the list twice", c)
+			return fail.Input("%d connections stand in the list twice", c).On("connections").Try("write each once")
 		}
 	}
 	if ph.Kind == KindRate && len(ph.Connections) != 1 {
-		return fmt.Errorf("a rate phase has one number of connections, not %d", len(ph.Connections))
+		return fail.Input("a rate phase has one number of connections, not %d", len(ph.Connections)).On("connections").Try("write one")
 	}
 	if ph.Kind == KindRate && len(ph.Targets) == 0 {
-		return fmt.Errorf("a rate phase needs targets, as in targets: {read: 1000}")
+		return fail.Input("a rate phase needs targets").On("kind").Try("write them as in targets: {read: 1000}")
 	}
 	if ph.Kind == KindCeiling && len(ph.Targets) != 0 {
-		return fail.Input("a ceiling phase has no targets").Try("take them out")
+		return fail.Input("a ceiling phase has no targets").On("targets").Try("take them out")
 	}
 	for _, s := range slices.Sorted(maps.Keys(ph.Targets)) {
 		if t := ph.Targets[s]; t < 1 || t > MaxTarget {
-			return fail.Input("target of %s is %d", s, t).Try("write requests per second, 1 to %d", MaxTarget)
+			return fail.Input("target of %s is %d", s, t).On("targets.%s", s).Try("write requests per second, 1 to %d", MaxTarget)
 		}
 	}
 	return ph.checkMixes()

@@ -42,34 +42,34 @@ func (ph Phase) shares() []float64 {
 func (ph Phase) checkTarget(before []Phase) error {
 	if (ph.Kind == KindLevels) != (ph.Target != nil) {
 		if ph.Target == nil {
-			return fail.Input("a levels phase needs a target").Try("write one as in target: {of: ceiling, shares: [0.5, 0.8]}")
+			return fail.Input("a levels phase needs a target").On("kind").Try("write one as in target: {of: ceiling, shares: [0.5, 0.8]}")
 		}
-		return fail.Input("a %s phase has no target that is a share of another", ph.Kind).Try("write kind: levels")
+		return fail.Input("a %s phase has no target that is a share of another", ph.Kind).On("target").Try("write kind: levels")
 	}
 	if ph.Target == nil {
 		return nil
 	}
 	if ph.Target.Of != KindCeiling {
-		return fail.Input("target is of %q", ph.Target.Of).Try("write of: ceiling")
+		return fail.Input("target is of %q", ph.Target.Of).On("target.of").Try("write of: ceiling")
 	}
 	if len(ph.Targets) != 0 {
-		return fail.Input("it has both target and targets").Try("take targets out")
+		return fail.Input("it has both target and targets").On("target").Try("take targets out")
 	}
 	if len(ph.Target.Shares) == 0 {
-		return fail.Input("target has no shares").Try("write them as in shares: [0.5, 0.8]")
+		return fail.Input("target has no shares").On("target.shares").Try("write them as in shares: [0.5, 0.8]")
 	}
 	for i, share := range ph.Target.Shares {
 		if !(share >= 0.01 && share <= 2) {
-			return fail.Input("target has a share of %v", share).Try("write 0.01 to 2")
+			return fail.Input("target has a share of %v", share).On("target.shares").Try("write 0.01 to 2")
 		}
 		if slices.Contains(ph.Target.Shares[:i], share) {
-			return fail.Input("target has the share %v twice", share).Try("write each once")
+			return fail.Input("target has the share %v twice", share).On("target.shares").Try("write each once")
 		}
 	}
 	if !slices.ContainsFunc(before, func(p Phase) bool {
 		return p.Kind == KindCeiling && (len(ph.Mixes) == 0) == (len(p.Mixes) == 0) && len(ph.without(p)) == 0
 	}) {
-		return fail.Input("its target is a share of a ceiling, and no phase before it measures that").Try("put a ceiling phase with the same loads before it")
+		return fail.Input("its target is a share of a ceiling, and no phase before it measures that").On("target").Try("put a ceiling phase with the same loads before it")
 	}
 	return nil
 }
@@ -141,33 +141,33 @@ func (ph Phase) checkMixes() error {
 	ids := map[string]bool{}
 	for _, m := range ph.Mixes {
 		if !identifier.MatchString(m.ID) {
-			return fail.Input("the id %q of a mix is not usable", m.ID).Try("write lower-case letters, digits, dots and dashes")
+			return fail.Input("the id %q of a mix is not usable", m.ID).On("mixes").Try("write lower-case letters, digits, dots and dashes")
 		}
 		if ids[m.ID] {
-			return fail.Input("mix %q is in it twice", m.ID).Try("give each its own id")
+			return fail.Input("mix %q is in it twice", m.ID).On("mixes").Try("give each its own id")
 		}
 		ids[m.ID] = true
 		if len(m.Shares) == 0 {
-			return fail.Input("mix %q has no shares", m.ID).Try("write the share of each scenario, as in shares: {read: 0.5, write: 0.5}")
+			return fail.Input("mix %q has no shares", m.ID).On("mixes").Try("write the share of each scenario, as in shares: {read: 0.5, write: 0.5}")
 		}
 		sum := 0.0
 		for _, sc := range slices.Sorted(maps.Keys(m.Shares)) {
 			share := m.Shares[sc]
 			if !(share > 0 && share <= 1) {
-				return fail.Input("mix %q has a share of %v for %s", m.ID, share, sc).Try("write a share above 0, of 1 in all")
+				return fail.Input("mix %q has a share of %v for %s", m.ID, share, sc).On("mixes").Try("write a share above 0, of 1 in all")
 			}
 			sum += share
 		}
 		if math.Abs(sum-1) > 1e-6 {
-			return fail.Input("the shares of mix %q are %.6g together", m.ID, sum).Try("write shares that are 1 together")
+			return fail.Input("the shares of mix %q are %.6g together", m.ID, sum).On("mixes").Try("write shares that are 1 together")
 		}
 		for _, c := range ph.Connections {
 			if c < len(m.Shares) {
-				return fail.Input("mix %q has %d scenarios and the phase has %d connection(s) for them", m.ID, len(m.Shares), c).Try("write %d connections or more", len(m.Shares))
+				return fail.Input("mix %q has %d scenarios and the phase has %d connection(s) for them", m.ID, len(m.Shares), c).On("mixes").Try("write %d connections or more", len(m.Shares))
 			}
 		}
 		if t, ok := ph.Targets[m.ID]; ok && t < len(m.Shares) {
-			return fail.Input("mix %q has %d scenarios and a target of %d/s", m.ID, len(m.Shares), t).Try("write a target of %d or more", len(m.Shares))
+			return fail.Input("mix %q has %d scenarios and a target of %d/s", m.ID, len(m.Shares), t).On("mixes").Try("write a target of %d or more", len(m.Shares))
 		}
 	}
 	return nil

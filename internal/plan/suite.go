@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -108,7 +107,7 @@ func readSuite(files fs.FS, dir, shown string) (Suite, error) {
 		}
 	}
 	if err := s.check(); err != nil {
-		return Suite{}, fail.In("suite "+shown, "%w", err)
+		return Suite{}, written.Place(shown, text, err)
 	}
 	return s, nil
 }
@@ -131,31 +130,31 @@ func (m mounted) Open(name string) (fs.File, error) {
 
 func (s Suite) check() error {
 	if !identifier.MatchString(s.Name) {
-		return fmt.Errorf("name %q is not usable", s.Name)
+		return fail.Input("name %q is not usable", s.Name).On("name").Try("write lower-case letters, digits, dots and dashes")
 	}
 	if s.Database != PostgreSQL {
-		return fail.Input("database is %q", s.Database).Try("write %s, the one that percore has", PostgreSQL)
+		return fail.Input("database is %q", s.Database).On("database").Try("write %s, the one that percore has", PostgreSQL)
 	}
 	if s.Rows < 1 || s.Subject == "" || s.Issuer == "" || s.Audience == "" {
-		return fmt.Errorf("rows, subject, issuer and audience must all be set")
+		return fail.Input("rows, subject, issuer and audience must all be set").On("rows").Try("write each")
 	}
 	if len(s.Scenarios) == 0 || len(s.Candidates) == 0 {
-		return fmt.Errorf("it needs scenarios and candidates")
+		return fail.Input("it needs scenarios and candidates").On("scenarios").Try("write one of each at least")
 	}
 	seen := map[string]bool{}
-	for _, sc := range s.Scenarios {
+	for i, sc := range s.Scenarios {
 		if !identifier.MatchString(sc.ID) || seen[sc.ID] {
-			return fmt.Errorf("scenario %q is not usable or is in it twice", sc.ID)
+			return fail.Input("scenario %q is not usable or is in it twice", sc.ID).On("scenarios[%d].id", i).Try("write lower-case letters, digits, dots and dashes, and each once")
 		}
 		if sc.Method == "" || !strings.HasPrefix(sc.Path, "/") {
-			return fmt.Errorf("scenario %q needs a method and a path that starts with /", sc.ID)
+			return fail.Input("scenario %q needs a method and a path that starts with /", sc.ID).On("scenarios[%d].path", i).Try("write both")
 		}
 		seen[sc.ID] = true
 	}
 	seen = map[string]bool{}
-	for _, c := range s.Candidates {
+	for i, c := range s.Candidates {
 		if !identifier.MatchString(c.ID) || seen[c.ID] || c.Image == "" {
-			return fmt.Errorf("candidate %q is not usable, has no image or is in it twice", c.ID)
+			return fail.Input("candidate %q is not usable, has no image or is in it twice", c.ID).On("candidates[%d].id", i).Try("write lower-case letters, digits, dots and dashes, and each once")
 		}
 		seen[c.ID] = true
 	}

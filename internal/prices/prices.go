@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/percore/percore/internal/base/fail"
+	"github.com/percore/percore/internal/base/infile"
 	"github.com/percore/percore/internal/base/yamlfile"
 	"github.com/percore/percore/results/published"
 )
@@ -71,11 +72,11 @@ func Shipped() (Table, error) {
 
 // Read reads a price table from a file.
 func Read(path string) (Table, error) {
-	var p Table
-	if err := pricesFile.Read(path, &p); err != nil {
+	data, err := infile.Read(path, yamlfile.MaxSize, pricesFile.What, pricesFile.Like)
+	if err != nil {
 		return Table{}, err
 	}
-	return p, p.check(path)
+	return Parse(path, data)
 }
 
 // Parse reads a price table. The name stands for the data in errors.
@@ -84,49 +85,52 @@ func Parse(name string, data []byte) (Table, error) {
 	if err := pricesFile.Decode(name, data, &p); err != nil {
 		return Table{}, err
 	}
-	return p, p.check(name)
+	if err := p.check(); err != nil {
+		return p, pricesFile.Place(name, data, err)
+	}
+	return p, nil
 }
 
 // check refuses prices that cannot be right.
-func (p Table) check(name string) error {
-	bad := func(format string, args ...any) error {
-		return fail.In(name, format, args...).Try("write it like %s", pricesFile.Like)
+func (p Table) check() error {
+	bad := func(key, format string, args ...any) error {
+		return fail.Input(format, args...).On("%s", key).Try("write it like %s", pricesFile.Like)
 	}
 	switch {
 	case len(p.Instances) == 0:
-		return bad("there are no instances in it")
+		return bad("instances", "there are no instances in it")
 	case strings.TrimSpace(p.Currency) == "" || strings.TrimSpace(p.Date) == "" || strings.TrimSpace(p.Source) == "":
-		return bad("currency, date and source must be written, so that a reader can judge the prices")
+		return bad("currency", "currency, date and source must be written, so that a reader can judge the prices")
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.Instances)) {
 		i := p.Instances[id]
 		switch {
 		case id == "" || strings.ContainsAny(id, " \t\n"):
-			return bad("%q is no instance type", id)
+			return bad("instances."+id, "%q is no instance type", id)
 		case i.Cores < 1 || i.Cores > 4096:
-			return bad("%s: cores must be a number from 1", id)
+			return bad("instances."+id+".cores", "%s: cores must be a number from 1", id)
 		case i.VCPUs < i.Cores:
-			return bad("%s: %d vCPUs are fewer than its %d cores", id, i.VCPUs, i.Cores)
+			return bad("instances."+id+".vcpus", "%s: %d vCPUs are fewer than its %d cores", id, i.VCPUs, i.Cores)
 		case !(i.MemoryGiB > 0) || math.IsInf(i.MemoryGiB, 0):
-			return bad("%s: memory_gib must be above zero", id)
+			return bad("instances."+id+".memory_gib", "%s: memory_gib must be above zero", id)
 		case len(i.PerHour) == 0:
-			return bad("%s: per_hour must hold a price for a region", id)
+			return bad("instances."+id+".per_hour", "%s: per_hour must hold a price for a region", id)
 		}
 		for region, price := range i.PerHour {
 			if !(price > 0) || math.IsInf(price, 0) || price > 1e6 {
-				return bad("%s: the price %v in %s makes no sense", id, price, region)
+				return bad("instances."+id+".per_hour."+region, "%s: the price %v in %s makes no sense", id, price, region)
 			}
 		}
 	}
 	for region, d := range p.Disks {
 		for _, v := range []float64{d.GiBMonth, d.IOPSMonth, d.MiBSMonth} {
 			if !(v > 0) || v > 1e3 {
-				return bad("disks: the price %v in %s makes no sense; gib_month, iops_month and mib_s_month must be above zero", v, region)
+				return bad("disks."+region, "disks: the price %v in %s makes no sense; gib_month, iops_month and mib_s_month must be above zero", v, region)
 			}
 		}
 	}
 	if v := p.AddressPerHour; !(v >= 0) || v > 1e3 {
-		return bad("address_per_hour: the price %v makes no sense", v)
+		return bad("address_per_hour", "address_per_hour: the price %v makes no sense", v)
 	}
 	return nil
 }

@@ -77,11 +77,11 @@ func Parse(name string, data []byte) (Study, error) {
 	for i, g := range s.Figures {
 		list, err := g.flatten(s.Suite)
 		if err != nil {
-			return s, fail.In(name, "figures %d (%s): %w", i+1, g.Source, err).Try("correct the file")
+			return s, studyFile.Place(name, data, fail.Input("figures %d (%s): %w", i+1, g.Source, err).On("figures[%d]", i).Try("correct the file"))
 		}
 		for _, f := range list {
 			if seen[f.Key] {
-				return s, fail.In(name, "figures %d (%s): %s is in the file twice", i+1, g.Source, f.Key).Try("take one out")
+				return s, studyFile.Place(name, data, fail.Input("figures %d (%s): %s is in the file twice", i+1, g.Source, f.Key).On("figures[%d]", i).Try("take one out"))
 			}
 			seen[f.Key] = true
 		}

@@ -4,6 +4,7 @@
 package fail
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ const (
 // Error is a problem with its remedy. Its text is the problem alone.
 type Error struct {
 	Input   string // the input that is wrong: a file, with its line; "" where the problem names it
+	Key     string // of a file: where the wrong value stands, as in roles.app.memory; "" where that is not known
 	Problem error
 	Remedy  Text // what to do; the zero Text where nothing can be done
 	Code    int  // exit code of the command
@@ -41,6 +43,34 @@ func (e *Error) Try(format string, args ...any) *Error {
 	}
 	e.Remedy = Text{format, args}
 	return e
+}
+
+// On names the key of a file at which the wrong value stands.
+func (e *Error) On(format string, args ...any) *Error {
+	e.Key = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Below puts the key of an error, if it has one, below another: the value stands
+// in a part of the file.
+func Below(key string, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Key != "" {
+		e.Key = key + "." + e.Key
+	} else if e != nil {
+		e.Key = key
+	}
+	return err
+}
+
+// KeyOf is the key that an error names; "" for none.
+func KeyOf(err error) string {
+	for _, e := range all(err) {
+		if e.Key != "" {
+			return e.Key
+		}
+	}
+	return ""
 }
 
 // Input makes an error that says that the input was wrong, in a sentence that
