@@ -55,6 +55,11 @@ func TestAnywhere(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 2 || !strings.Contains(out, "HOME") {
 		t.Errorf("without a home: %v\n%s", err, out)
 	}
+	for _, args := range [][]string{{"cloud", "status"}, {"claims", "published"}, {"ls"}} {
+		if out, err := call(nil, args...); err != nil {
+			t.Errorf("percore %s without a home: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
 	root := filepath.Join(unpacked[0], "..", "..", "..")
 	if out, err = call(nil, "--root", root, "run", "--dry-run", "--profile", "small", "--preset", "smoke"); err != nil {
 		t.Errorf("with a root and no home: %v\n%s", err, out)

@@ -361,6 +361,7 @@ func newCloudStatusCmd(a *app) *cobra.Command {
 		Short: "what machines there are, how far their runs are and what they cost",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.reads = true
 			if err := f.named(args); err != nil {
 				return err
 			}
@@ -387,6 +388,7 @@ func newCloudSSHCmd(a *app) *cobra.Command {
 		Example: "  percore cloud ssh db\n  percore cloud ssh app -- docker ps",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.reads = true
 			words, command := args, []string(nil)
 			if n := cmd.ArgsLenAtDash(); n >= 0 {
 				words, command = args[:n], args[n:]
@@ -425,6 +427,7 @@ func newCloudSweepCmd(a *app) *cobra.Command {
 			"belongs to that run. It asks first; --yes does not ask.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			a.reads = true
 			if err := f.named(args); err != nil {
 				return err
 			}

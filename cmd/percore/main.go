@@ -27,6 +27,7 @@ type app struct {
 	root    string // a checkout, or a folder with the same files
 	state   string // folder of what outlives a run and is no result: the signing keys
 	results string // folder of the runs
+	reads   bool   // whether the command only looks at runs, and does without the project's files where they have no place
 	stdout  io.Writer
 	stderr  io.Writer
 	verbose bool
@@ -198,6 +199,9 @@ func (a *app) findRoot() error {
 	}
 	a.results = cmp.Or(a.results, filepath.Join(wd, "results"))
 	cache, err := os.UserCacheDir()
+	if err != nil && a.reads {
+		return nil
+	}
 	if err != nil {
 		return fail.Input("percore has no folder for its own files: %w", err).Try("set HOME, or give --root a checkout")
 	}
